@@ -1,0 +1,64 @@
+"""meritfair: share a scarce intervention fairly, among people whose state drifts, while learning who benefits.
+
+The names below are the public ones. They are loaded when first used, so that `import meritfair` and
+`meritfair --help` stay quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from meritfair import datasets, metrics, model, plots, policies
+    from meritfair.errors import FileError, InputError, MeritfairError, MissingExtraError
+    from meritfair.model import theory
+    from meritfair.model.arms import Arms
+    from meritfair.model.benefit import benefit, steady_state
+    from meritfair.model.confidence import Ball, confidence_radius
+    from meritfair.model.counts import Counts
+    from meritfair.model.draws import draw
+    from meritfair.model.exposure import fair_exposure, merit_share
+    from meritfair.model.merit import Affine, CustomMerit, Exponential, Logistic, Merit, Power
+    from meritfair.model.theory import information_limit
+    from meritfair.policies import FairOracle, MeritFair, NoAction, Optimal, Policy, Random, RoundRobin
+    from meritfair.run import Run
+    from meritfair.simulation import simulate
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "meritfair": ["datasets", "metrics", "model", "plots", "policies"],
+    "meritfair.errors": ["FileError", "InputError", "MeritfairError", "MissingExtraError"],
+    "meritfair.model": ["theory"],
+    "meritfair.model.arms": ["Arms"],
+    "meritfair.model.benefit": ["benefit", "steady_state"],
+    "meritfair.model.confidence": ["Ball", "confidence_radius"],
+    "meritfair.model.counts": ["Counts"],
+    "meritfair.model.draws": ["draw"],
+    "meritfair.model.exposure": ["fair_exposure", "merit_share"],
+    "meritfair.model.merit": ["Affine", "CustomMerit", "Exponential", "Logistic", "Merit", "Power"],
+    "meritfair.model.theory": ["information_limit"],
+    "meritfair.policies": ["FairOracle", "MeritFair", "NoAction", "Optimal", "Policy", "Random", "RoundRobin"],
+    "meritfair.run": ["Run"],
+    "meritfair.simulation": ["simulate"],
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'meritfair' has no attribute {name!r}")
+    home = _HOME_OF[name]
+    if home in ("meritfair", "meritfair.model"):
+        value: Any = import_module(f"{home}.{name}")
+    else:
+        value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

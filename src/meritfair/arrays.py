@@ -1,0 +1,24 @@
+"""Names for the array types, and one helper that makes an array read-only."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["AnyArray", "BoolArray", "FloatArray", "IntArray", "frozen"]
+
+AnyArray: TypeAlias = npt.NDArray[Any]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def frozen(array: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
+    """Return the array, contiguous and read-only; a caller's own array is copied first."""
+    mine = np.array(array, order="C", copy=True)
+    mine.setflags(write=False)
+    return mine

@@ -1,0 +1,113 @@
+"""Checks of what a caller gives, each with a message that names the value and its bound."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meritfair.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from meritfair.arrays import FloatArray
+
+__all__ = ["check_budget", "check_choice", "check_number", "check_whole", "float_array", "suggestion"]
+
+
+def check_whole(name: str, value: Any, low: int, high: int | None = None, high_words: str = "") -> int:
+    """Return `value` as an int if it is a whole number between the bounds.
+
+    Examples
+    --------
+    >>> check_whole("runs", 3, 1)
+    3
+    >>> check_whole("runs", 0, 1)
+    Traceback (most recent call last):
+    ...
+    meritfair.errors.InputError: runs must be at least 1, got 0
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise InputError(f"{name} must be a whole number, got {value!r}")
+    whole = int(value)
+    if high is None and whole < low:
+        raise InputError(f"{name} must be at least {low}, got {whole}")
+    if high is not None and not low <= whole <= high:
+        raise InputError(f"{name} must be between {low} and {high_words or high}, got {whole}")
+    return whole
+
+
+def check_budget(budget: Any, n_arms: int) -> int:
+    """Return the budget as an int if that many distinct arms can be pulled at a step.
+
+    Examples
+    --------
+    >>> check_budget(7, 5)
+    Traceback (most recent call last):
+    ...
+    meritfair.errors.InputError: budget must be between 1 and the 5 arms, got 7
+    """
+    return check_whole("budget", budget, 1, n_arms, f"the {n_arms} arms" if n_arms > 1 else "the only arm")
+
+
+def check_number(
+    name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, open_ends: bool = False
+) -> float:
+    """Return `value` as a float if it is a finite number between the bounds.
+
+    Examples
+    --------
+    >>> check_number("delta", 1, 0, 1, open_ends=True)
+    Traceback (most recent call last):
+    ...
+    meritfair.errors.InputError: delta must lie strictly between 0 and 1, got 1
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise InputError(f"{name} must be a number, got {value!r}")
+    number = float(value)
+    inside = low < number < high if open_ends else low <= number <= high
+    if math.isfinite(number) and inside:
+        return number
+    if math.isinf(low) and math.isinf(high):
+        raise InputError(f"{name} must be finite, got {value}")
+    if math.isinf(high):
+        raise InputError(f"{name} must be {'greater than' if open_ends else 'at least'} {low:g}, got {value}")
+    raise InputError(f"{name} must lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}, got {value}")
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return ", did you mean 'x'?" when a known word is close, else an empty string."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f", did you mean '{close[0]}'?" if close else ""
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of the choices.
+
+    Examples
+    --------
+    >>> check_choice("estimate", "optimist", ["optimistic", "mean"])
+    Traceback (most recent call last):
+    ...
+    meritfair.errors.InputError: estimate must be one of optimistic, mean, got 'optimist', did you mean 'optimistic'?
+    """
+    known = list(choices)
+    if isinstance(value, str) and value in known:
+        return value
+    hint = suggestion(value, known) if isinstance(value, str) else ""
+    one_of = f"one of {', '.join(known)}" if len(known) > 1 else f"'{known[0]}'"
+    raise InputError(f"{name} must be {one_of}, got {value!r}{hint}")
+
+
+def float_array(name: str, value: npt.ArrayLike) -> FloatArray:
+    """Return `value` as a float64 array, refusing what is not numbers."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be an array of numbers: {error}") from None

@@ -1,0 +1,66 @@
+"""The command line: shows and asks, computes nothing. Heavy imports wait until a command needs them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import meritfair
+from meritfair.errors import MeritfairError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="meritfair",
+    help="Share a scarce intervention fairly among people whose state drifts, while learning who benefits.",
+    epilog="Start with: meritfair simulate --dataset cpap --arms 20 --budget 4 --plot regret.png",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"meritfair {meritfair.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is, and stop.")
+    ] = False,
+) -> None: ...
+
+
+from meritfair.cli import catalogue, simulate, theory  # noqa: E402
+
+app.command("simulate")(simulate.simulate)
+app.command("theory")(theory.theory)
+app.command("datasets")(catalogue.datasets)
+app.command("policies")(catalogue.policies)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; a user's mistake is one clear line and exit code 2."""
+    try:
+        code = app(arguments, prog_name="meritfair", standalone_mode=False)
+    except MeritfairError as error:
+        _complain(str(error), 2)
+    except typer.TyperException as error:
+        _complain(error.format_message(), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("stopped", 130)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone: there is no one to complain to
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str, code: int) -> None:
+    if message:
+        typer.echo(f"meritfair: {' '.join(message.split())}", err=True)
+    sys.exit(code)

@@ -1,0 +1,160 @@
+"""Options that several commands share, and how their text becomes values."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from meritfair.errors import InputError
+
+if TYPE_CHECKING:
+    from meritfair.model.arms import Arms
+    from meritfair.model.merit import Merit
+    from meritfair.policies.base import Policy
+
+__all__ = [
+    "AuthorsOption",
+    "BudgetOption",
+    "DatasetOption",
+    "DeltaOption",
+    "FileOption",
+    "HorizonOption",
+    "JsonOption",
+    "MeritOption",
+    "NumberOption",
+    "SeedOption",
+    "make_arms",
+    "make_merit",
+    "make_policy",
+    "split_settings",
+]
+
+_ARMS = "The arms"
+_RULES = "The rules"
+
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        "-d",
+        help="A data set, with settings: [cyan]cpap[/] or [cyan]cpap:noise=0.2,variant=probfair[/]. "
+        "See [cyan]meritfair datasets[/].",
+        rich_help_panel=_ARMS,
+    ),
+]
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--arms-file",
+        help="Instead: a .csv or .parquet file with columns arm, p00, p01, p10, p11.",
+        rich_help_panel=_ARMS,
+    ),
+]
+NumberOption = Annotated[int | None, typer.Option("--arms", "-n", help="How many arms (N).", rich_help_panel=_ARMS)]
+AuthorsOption = Annotated[
+    bool,
+    typer.Option("--authors", help="The very instances of the paper's authors, number 1, 2, …", rich_help_panel=_ARMS),
+]
+BudgetOption = Annotated[
+    int, typer.Option("--budget", "-k", help="Arms pulled at each step (K).", rich_help_panel=_RULES)
+]
+HorizonOption = Annotated[int, typer.Option("--horizon", help="Steps in an episode (H).", rich_help_panel=_RULES)]
+MeritOption = Annotated[
+    str,
+    typer.Option(
+        "--merit",
+        help="Merit of a benefit: [cyan]exponential:c=3[/], [cyan]affine:slope=1,intercept=1.5[/], "
+        "[cyan]power[/], [cyan]logistic[/].",
+        rich_help_panel=_RULES,
+    ),
+]
+DeltaOption = Annotated[
+    float, typer.Option("--delta", help="Chance that the confidence ball may miss the truth.", rich_help_panel=_RULES)
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option("--seed", "-s", help="Fixes every random number; without it, a new one is taken and shown."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of a table.")]
+
+_DEFAULT_ARMS = 5
+
+
+def split_settings(text: str) -> tuple[str, dict[str, Any]]:
+    """Split "name:key=value,key=value" into the name and its settings.
+
+    Examples
+    --------
+    >>> split_settings("cpap:noise=0.2,variant=probfair")
+    ('cpap', {'noise': 0.2, 'variant': 'probfair'})
+    """
+    name, _, rest = text.partition(":")
+    settings: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"settings are written name:key=value,key=value, got {text!r}")
+        settings[key.strip()] = _value(value.strip())
+    return name.strip(), settings
+
+
+def _value(text: str) -> Any:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def make_merit(text: str) -> Merit:
+    """Make a merit function from the text of --merit."""
+    from meritfair.model.merit import merit_from_settings
+
+    kind, settings = split_settings(text)
+    return merit_from_settings({"kind": kind, **settings})
+
+
+def make_policy(text: str, merit: Merit, delta: float) -> Policy:
+    """Make a policy from the text of --policy; merit and delta apply where it has such settings."""
+    from meritfair.policies import registry
+
+    name, settings = split_settings(text)
+    has = {f.name for f in dataclasses.fields(registry.policy_class(name))}  # type: ignore[arg-type]
+    shared = {key: value for key, value in {"merit": merit, "delta": delta}.items() if key in has}
+    return registry.create(name, **{**shared, **settings})
+
+
+def make_arms(
+    dataset: str | None,
+    file: Path | None,
+    n_arms: int | None,
+    *,
+    runs: int,
+    budget: int,
+    authors: bool,
+    same: bool,
+    seed: int,
+) -> tuple[Arms, ...]:
+    """Make the arms of each run from the options that say which."""
+    from meritfair import datasets
+    from meritfair.checks import check_budget, check_whole
+
+    check_whole("runs", runs, 1)
+    if file is not None:
+        if dataset is not None or n_arms is not None or authors:
+            raise InputError("--arms-file cannot go together with --dataset, --arms or --authors")
+        return (datasets.read_arms(file),) * runs
+    if dataset is None:
+        raise InputError("say which arms: --dataset synthetic, or --arms-file arms.csv")
+    name, settings = split_settings(dataset)
+    N = check_whole("arms", _DEFAULT_ARMS if n_arms is None else n_arms, 1)
+    check_budget(budget, N)
+    number = 1 if same else runs
+    made = datasets.instances(
+        name, N, number, None if authors else seed, authors=authors, budget=budget if authors else None, **settings
+    )
+    return made * runs if same else made

@@ -1,0 +1,57 @@
+"""Data sets of the paper, and arms from files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from meritfair.checks import check_whole, suggestion
+from meritfair.datasets.cpap import cpap
+from meritfair.datasets.files import read_arms, write_arms
+from meritfair.datasets.synthetic import synthetic, synthetic_alternate
+from meritfair.errors import InputError
+from meritfair.seeding import fresh_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from meritfair.model.arms import Arms
+
+__all__ = ["DATASETS", "cpap", "instances", "read_arms", "synthetic", "synthetic_alternate", "write_arms"]
+
+DATASETS: dict[str, Callable[..., Arms]] = {
+    "synthetic": synthetic,
+    "synthetic-alternate": synthetic_alternate,
+    "cpap": cpap,
+}
+
+
+def instances(
+    name: str,
+    n_arms: int,
+    runs: int,
+    seed: int | None = None,
+    *,
+    authors: bool = False,
+    budget: int | None = None,
+    **parameters: Any,
+) -> tuple[Arms, ...]:
+    """Return one instance of a data set for each run, as the paper's experiments have.
+
+    With `authors`, run r has the authors' seed number r, counted from `seed`, 1 by default.
+
+    Examples
+    --------
+    >>> [arms.n_arms for arms in instances("cpap", n_arms=4, runs=2, seed=0)]
+    [4, 4]
+    """
+    known = name.replace("_", "-")
+    if known not in DATASETS:
+        hint = suggestion(known, DATASETS) or ": there are " + ", ".join(DATASETS)
+        raise InputError(f"there is no data set {name!r}{hint}")
+    numbers = range(check_whole("runs", runs, 1))
+    make = DATASETS[known]
+    if authors:
+        first = 1 if seed is None else seed
+        return tuple(make(n_arms, first + r, authors=True, budget=budget, **parameters) for r in numbers)
+    root = fresh_seed(seed)
+    return tuple(make(n_arms, root, run=r, **parameters) for r in numbers)

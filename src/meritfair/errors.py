@@ -1,0 +1,42 @@
+"""The errors that meritfair raises on purpose.
+
+Every message names the thing, its value and its bound, so that a person can act on it. Catch
+`MeritfairError` to catch them all; `InputError` is also a `ValueError`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FileError", "InputError", "MeritfairError", "MissingExtraError"]
+
+
+class MeritfairError(Exception):
+    """Anything that meritfair refuses or cannot do."""
+
+
+class InputError(MeritfairError, ValueError):
+    """A value that the caller gave cannot be used."""
+
+
+class FileError(InputError):
+    """A file cannot be read or written, or holds something that cannot be used.
+
+    Examples
+    --------
+    >>> print(FileError("arms.csv", "must be between 0 and 1, got '1.2'", line=3, column="p01"))
+    arms.csv, line 3, column p01: must be between 0 and 1, got '1.2'
+    """
+
+    def __init__(self, path: object, problem: str, *, line: int | None = None, column: str | None = None) -> None:
+        place = [str(path)]
+        if line is not None:
+            place.append(f"line {line}")
+        if column is not None:
+            place.append(f"column {column}")
+        super().__init__(f"{', '.join(place)}: {problem}")
+
+
+class MissingExtraError(MeritfairError, ImportError):
+    """A feature needs an optional part of meritfair that is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs the extra '{extra}': pip install 'meritfair[{extra}]'")

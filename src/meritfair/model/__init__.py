@@ -1,0 +1,1 @@
+"""The model of the paper: arms, benefit, merit, confidence, exposure, draws, theory."""

@@ -1,0 +1,89 @@
+"""What has been seen of the arms: how often each was in a state under an action, and what came of it.
+
+``visits[i, s, a]`` is the paper's :math:`N_i^t(s, a)` and ``good[i, s, a]`` its :math:`N_i^t(s, a, 1)`.
+Arrays may carry leading axes, such as one for independent runs; all formulas go through them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meritfair.arrays import frozen
+from meritfair.checks import check_whole, float_array
+from meritfair.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from meritfair.arrays import FloatArray, IntArray
+
+__all__ = ["Counts"]
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Counts:
+    """Counts of visits and of good outcomes, shape (..., N, 2, 2) by arm, state and action.
+
+    Examples
+    --------
+    >>> seen = Counts(visits=[[[4, 2], [0, 3]]], good=[[[1, 1], [0, 3]]])
+    >>> seen.frequency
+    array([[[0.25, 0.5 ],
+            [0.  , 1.  ]]])
+    >>> seen.mean
+    array([[[0.33333333, 0.5       ],
+            [0.5       , 0.8       ]]])
+    """
+
+    visits: IntArray
+    good: IntArray
+
+    def __init__(self, visits: npt.ArrayLike, good: npt.ArrayLike) -> None:
+        object.__setattr__(self, "visits", _whole_array("visits", visits))
+        object.__setattr__(self, "good", _whole_array("good", good))
+        if self.visits.shape != self.good.shape:
+            raise InputError(f"visits and good must have one shape, got {self.visits.shape} and {self.good.shape}")
+        if np.any(self.good > self.visits):
+            at = tuple(int(i) for i in np.argwhere(self.good > self.visits)[0])
+            raise InputError(f"good must be at most visits, got {self.good[at]} of {self.visits[at]} at {at}")
+
+    @classmethod
+    def none(cls, n_arms: int) -> Counts:
+        """Return the counts before anything was seen."""
+        empty = np.zeros((check_whole("n_arms", n_arms, 1), 2, 2), dtype=np.int64)
+        return cls(empty, empty)
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return int(self.visits.shape[-3])
+
+    @property
+    def frequency(self) -> FloatArray:
+        r"""The share of good outcomes, :math:`\hat P(s, a, 1)`; 0 where nothing was seen."""
+        return np.asarray(self.good / np.maximum(self.visits, 1))
+
+    @property
+    def mean(self) -> FloatArray:
+        """The posterior mean under a uniform prior, (good + 1) / (visits + 2): never 0 nor 1."""
+        return np.asarray((self.good + 1) / (self.visits + 2))
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.visits + other.visits, self.good + other.good)
+
+
+def _whole_array(name: str, value: npt.ArrayLike) -> IntArray:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        numbers = float_array(name, value)
+        array = np.round(numbers)
+        if not np.array_equal(array, numbers):
+            raise InputError(f"{name} must hold whole numbers")
+    if array.ndim < 3 or array.shape[-2:] != (2, 2):
+        raise InputError(f"{name} must have shape (..., N, 2, 2) by arm, state and action, got {array.shape}")
+    if array.size and array.min() < 0:
+        raise InputError(f"{name} must not be negative, got {array.min()}")
+    return frozen(array.astype(np.int64))

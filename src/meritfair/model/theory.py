@@ -1,0 +1,217 @@
+r"""The paper's guarantees as numbers, and the limit that no estimate can beat.
+
+=========================  ====================  =======================================================
+here                       in the paper          is
+=========================  ====================  =======================================================
+``gamma``, ``lipschitz``   :math:`\gamma, L`     constants of the merit function, kept by it
+``first_valid_episode``    :math:`t_0`           after this episode every eta is below 1, for good
+``coverage_gap``           :math:`G`             longest wait for an episode that visits all (s, a)
+``eta``, ``omega``         :math:`\eta, \omega`  their largest values after :math:`t_0` (Definition 5.2)
+=========================  ====================  =======================================================
+
+t0, G, eta and omega are known only after a run: a :class:`~meritfair.Run` has them.
+
+The bound of Theorem 5.5 is far above what is measured, and for short runs even above the regret's own
+limit of 2 for each episode: its factor L/gamma is :math:`c\,e^{2c}`, 1,210 for c = 3. It says how
+regret grows, not how large it is. How small regret can be is said by :func:`information_limit`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meritfair.checks import check_budget, check_number, check_whole, float_array
+from meritfair.errors import InputError
+from meritfair.model.benefit import benefit_gradient, steady_state
+from meritfair.model.exposure import fair_exposure, merit_share
+from meritfair.model.merit import Exponential
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from meritfair.arrays import FloatArray
+    from meritfair.model.arms import Arms
+    from meritfair.model.merit import Merit
+
+__all__ = [
+    "benefit_error_bound",
+    "coverage_gap_limit",
+    "expected_visits",
+    "information_limit",
+    "largest_exposure",
+    "regret_bound",
+]
+
+
+def largest_exposure(n_arms: int, budget: int, merit: Merit) -> float:
+    """Return the most exposure any arm can get, lambda of Lemma 5.1: its benefit is 1, all others' -1."""
+    K = check_budget(budget, check_whole("n_arms", n_arms, 1))
+    return float(fair_exposure(merit(np.r_[1.0, -np.ones(n_arms - 1)]), K)[0])
+
+
+def coverage_gap_limit(epsilon: float, n_arms: int, budget: int, horizon: int, merit: Merit) -> float:
+    """Return Lemma 5.1's upper limit on G, in episodes; infinite where the lemma says nothing.
+
+    With A the chance of seeing only one state and B that of taking only one action in an episode,
+    the lemma has P(A) <= 2 (1 - epsilon)^H and P(B) <= lambda^H + (1 - g(-1) / (N g(1)))^H, and
+    G <= 1 / (1 - P(A) - P(B) + P(A) P(B)). Where P(A) or P(B) reaches 1 there is no limit; that
+    is so for the paper's own setting, N = 5, H = 200, c = 3.
+
+    Examples
+    --------
+    >>> round(coverage_gap_limit(0.1, n_arms=5, budget=1, horizon=200, merit=Exponential(1.0)), 3)
+    1.004
+    >>> coverage_gap_limit(0.01, n_arms=5, budget=1, horizon=200, merit=Exponential(3.0))
+    inf
+    """
+    away = check_number("epsilon", epsilon, 0.0, 0.5)
+    H = check_whole("horizon", horizon, 1)
+    one_state = 2 * (1 - away) ** H
+    least = merit.gamma / (n_arms * float(merit(1.0)))
+    one_action = largest_exposure(n_arms, budget, merit) ** H + (1 - least) ** H
+    if one_state >= 1 or one_action >= 1:
+        return float("inf")
+    return float(1 / (1 - (one_state + one_action - one_state * one_action)))
+
+
+def benefit_error_bound(radius: npt.ArrayLike, eta: float, omega: float) -> FloatArray:
+    """Return Theorem 5.4's bound on how far an estimated benefit is from the true one.
+
+    Parameters
+    ----------
+    radius : array_like, shape (..., 2, 2)
+        Confidence radius by state and action.
+    eta, omega : float
+        As in Definition 5.2, below 1; or an arm's own at this episode, which is tighter.
+    """
+    d = float_array("radius", radius)
+    if d.shape[-2:] != (2, 2):
+        raise InputError(f"radius must have shape (..., 2, 2) for state and action, got {d.shape}")
+    numerator = d[..., 1, 1] + 2 * d[..., 0, 1] + d[..., 1, 0] + 2 * d[..., 0, 0]
+    return np.asarray(numerator / _gaps(eta, omega))  # Theorem 5.4
+
+
+def regret_bound(
+    episodes: npt.ArrayLike,
+    *,
+    n_arms: int,
+    merit: Merit,
+    delta: float,
+    first_valid_episode: float,
+    coverage_gap: float,
+    eta: float,
+    omega: float,
+) -> FloatArray:
+    """Return Theorem 5.5's bound on the fairness regret of T episodes for K = 1, constants included.
+
+    N t0 + N sqrt(T) + 96 L sqrt(G T ln(8 N T / delta)) / (gamma (1 - eta) (1 - omega)), which holds for
+    T > t0 with probability at least 1 - delta.
+
+    Parameters
+    ----------
+    episodes : array_like
+        T: one number or many, as for a figure.
+    n_arms : int
+    merit : Merit
+    delta : float
+    first_valid_episode, coverage_gap, eta, omega : float
+        t0, G, eta and omega.
+
+    Examples
+    --------
+    >>> known = dict(n_arms=5, merit=Exponential(1.0), delta=0.01, first_valid_episode=8, coverage_gap=20,
+    ...              eta=0.9, omega=0.5)
+    >>> bound = regret_bound([10_000, 40_000], **known)
+    >>> float((bound[1] / bound[0]).round(2))          # four times the episodes: about twice the bound
+    2.08
+    """
+    T = float_array("episodes", episodes)
+    if not np.all(T > 0):
+        raise InputError(f"episodes must be positive, got {T[~(T > 0)].flat[0]}")
+    N = check_whole("n_arms", n_arms, 1)
+    allowed = check_number("delta", delta, 0.0, 1.0, open_ends=True)
+    t0 = check_number("first_valid_episode", first_valid_episode, 0.0)
+    G = check_number("coverage_gap", coverage_gap, 1.0)
+    growth = np.sqrt(G * T * np.log(8 * N * T / allowed))
+    constant = 96 * merit.lipschitz / (merit.gamma * _gaps(eta, omega))
+    return np.asarray(N * t0 + N * np.sqrt(T) + constant * growth)  # Theorem 5.5
+
+
+def expected_visits(arms: Arms, exposure: npt.ArrayLike, horizon: int) -> FloatArray:
+    """Return how often one episode visits each (arm, state, action), on average.
+
+    Arms start good with probability 1/2 and are pulled with the same exposure at each step. The chance
+    of the good state at step h (from 0) is f + r^h (1/2 - f), with f the steady state and r the
+    difference that the current state makes.
+
+    Returns
+    -------
+    ndarray, shape (N, 2, 2)
+    """
+    H = check_whole("horizon", horizon, 1)
+    e = float_array("exposure", exposure)
+    f = steady_state(arms.transitions, e, arms.names)
+    from_state = arms.transitions[..., 0] * (1 - e)[:, None] + arms.transitions[..., 1] * e[:, None]
+    r = from_state[:, 1] - from_state[:, 0]
+    good = H * f + (0.5 - f) * (1 - r**H) / (1 - r)
+    state = np.stack([H - good, good], axis=-1)
+    action = np.stack([1 - e, e], axis=-1)
+    return np.asarray(state[:, :, None] * action[:, None, :])
+
+
+def information_limit(
+    arms: Arms, budget: int, episodes: npt.ArrayLike, horizon: int = 200, merit: Merit | None = None
+) -> FloatArray:
+    r"""Return about the least fairness regret that any unbiased estimate can have after T episodes.
+
+    With the fair exposures, one episode visits (s, a) of arm i so often on average, and no unbiased
+    estimate of the benefit has a smaller variance than
+    :math:`v_i = \sum_{s,a} (\partial\mu_i/\partial P_i(s,a))^2 P_i(s,a)(1 - P_i(s,a)) / \text{visits}_i(s,a)`
+    (Cramér and Rao). With :math:`J` the derivative of the shares :math:`\pi` by the benefits, the
+    regret of normal errors of that size is, after t episodes each, in all
+
+    .. math:: \sqrt{2/\pi}\, \sum_i \sqrt{\textstyle\sum_j J_{ij}^2 v_j}\; \sum_{t=1}^{T} 1/\sqrt{t} .
+
+    Parameters
+    ----------
+    arms : Arms
+    budget : int
+        Arms pulled at each step; with all arms pulled nothing is learned of leaving them: infinite.
+    episodes : array_like of int
+        T: one number or many, as for a figure.
+    horizon : int
+    merit : Merit, optional
+        By default the paper's, Exponential(3).
+
+    Examples
+    --------
+    >>> import meritfair as mf
+    >>> arms = mf.datasets.synthetic(n_arms=5, seed=1, budget=1, authors=True)
+    >>> float(information_limit(arms, 1, 10_000).round(2))
+    38.4
+    """
+    T = np.asarray(episodes)
+    if T.dtype.kind not in "iu" or not np.all(T >= 1):
+        raise InputError(f"episodes must be whole numbers of at least 1, got {episodes!r}")
+    g = Exponential() if merit is None else merit
+    value = g(arms.benefit)
+    visits = expected_visits(arms, fair_exposure(value, budget), horizon)
+    P = arms.transitions
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = np.nansum(benefit_gradient(P) ** 2 * P * (1 - P) / visits, axis=(-2, -1))
+    share = merit_share(value)
+    slope = g.derivative(arms.benefit) / value * share  # g'_j / sum of g: J_ij = slope_j (1{i=j} - share_i)
+    each = slope**2 * variance
+    error = np.sqrt((1 - 2 * share) * each + share**2 * each.sum())
+    series = np.cumsum(1 / np.sqrt(np.arange(1, int(T.max()) + 1)))
+    return np.asarray(np.sqrt(2 / np.pi) * error.sum() * series[T - 1])
+
+
+def _gaps(eta: float, omega: float) -> float:
+    """Return (1 - eta)(1 - omega), refusing values for which the theorems say nothing."""
+    for name, value in (("eta", eta), ("omega", omega)):
+        if not -1.0 <= value < 1.0:
+            raise InputError(f"{name} must be below 1 (it is not before t0), got {value}")
+    return (1 - eta) * (1 - omega)

@@ -1,0 +1,129 @@
+"""Figures of runs: first the numbers, by pure functions, then the drawing. Needs the extra ``plots``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meritfair.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from meritfair.arrays import FloatArray
+    from meritfair.run import Run
+
+__all__ = ["ExposureBars", "RegretCurve", "exposure_bars", "plot_runs", "regret_curve"]
+
+_MOST_POINTS = 1000  # more than a figure can show
+_MOST_TICKS = 20
+
+
+@dataclass(frozen=True)
+class RegretCurve:
+    """Fairness regret added up over time: the mean over runs, and the middle 80 % of runs."""
+
+    steps: FloatArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True)
+class ExposureBars:
+    """Exposure by arm, arms in order of benefit in each run, then averaged over runs."""
+
+    given: FloatArray
+    fair: FloatArray
+
+
+def regret_curve(run: Run) -> RegretCurve:
+    """Return what the regret panel shows of a run."""
+    total = np.cumsum(run.fairness_regret, axis=1)
+    keep = np.unique(np.linspace(0, run.episodes - 1, min(run.episodes, _MOST_POINTS)).round().astype(int))
+    low, high = np.quantile(total[:, keep], [0.1, 0.9], axis=0)
+    return RegretCurve((keep + 1.0) * run.horizon, total[:, keep].mean(axis=0), low, high)
+
+
+def exposure_bars(run: Run) -> ExposureBars:
+    """Return what the exposure panel shows of a run."""
+    order = np.argsort(run.fair_merit, axis=1, kind="stable")
+    return ExposureBars(
+        np.take_along_axis(run.exposure, order, axis=1).mean(axis=0),
+        np.take_along_axis(run.fair_exposure, order, axis=1).mean(axis=0),
+    )
+
+
+def plot_runs(runs: Sequence[Run], labels: Sequence[str] | None = None) -> Figure:
+    """Draw runs of one problem beside each other: regret over time, and exposure by arm.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        One for each policy, with the same number of arms and budget.
+    labels : sequence of str, optional
+        What to call them; by default the names of their policies.
+    """
+    if not runs or len({(run.n_arms, run.budget) for run in runs}) != 1:
+        raise InputError("runs must be one or more runs with the same number of arms and budget")
+    try:
+        import matplotlib.style
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("drawing figures", "plots") from None
+    names = [run.policy for run in runs] if labels is None else list(labels)
+    with matplotlib.style.context(str(files("meritfair") / "meritfair.mplstyle")):
+        figure = Figure(figsize=(10, 4.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _draw_regret(left, runs, names)
+        _draw_exposure(right, runs, names)
+        figure.supxlabel(_caption(runs[0]), fontsize=8.5, color="#444444", x=0.01, ha="left")
+    return figure
+
+
+def _draw_regret(axes: Axes, runs: Sequence[Run], names: Sequence[str]) -> None:
+    for run, name in zip(runs, names, strict=True):
+        curve = regret_curve(run)
+        (line,) = axes.plot(curve.steps, curve.mean, label=name)
+        if run.runs > 1:
+            axes.fill_between(curve.steps, curve.low, curve.high, color=line.get_color(), alpha=0.18, linewidth=0)
+    axes.set(title="Fairness regret", xlabel="steps", ylabel="regret, added up over episodes", ylim=(0, None))
+    axes.set_xlim(0, max(run.episodes * run.horizon for run in runs))
+    axes.xaxis.set_major_formatter(_thousands)
+    axes.legend(loc="upper left")
+
+
+def _draw_exposure(axes: Axes, runs: Sequence[Run], names: Sequence[str]) -> None:
+    n_arms = runs[0].n_arms
+    place, width = np.arange(1, n_arms + 1), 0.8 / len(runs)
+    for number, (run, name) in enumerate(zip(runs, names, strict=True)):
+        axes.bar(place + (number - (len(runs) - 1) / 2) * width, exposure_bars(run).given, width, label=name)
+    fair = exposure_bars(runs[0]).fair
+    axes.hlines(fair, place - 0.45, place + 0.45, color="black", linewidth=1.4, label="fair exposure")
+    axes.set(title="Exposure", xlabel="arms, from least to most benefit", ylabel="chance of a pull at a step")
+    axes.set_ylim(0, max(1e-9, *(float(bars.max()) for bars in [fair, *(exposure_bars(r).given for r in runs)])) * 1.05)
+    axes.set_xticks(place if n_arms <= _MOST_TICKS else np.linspace(1, n_arms, 5).round())
+    axes.grid(visible=False, axis="x")
+    axes.legend(loc="upper left")
+
+
+def _caption(run: Run) -> str:
+    parts = [
+        f"{run.n_arms} arms, {run.budget} pulled at each step, {run.episodes:,} episodes of {run.horizon} steps, "
+        f"merit {run.merit_label}, seed {run.settings['seed']}."
+    ]
+    if run.runs > 1:
+        parts.append(f"Lines and bars: mean of {run.runs} runs; bands: the middle 80 % of runs.")
+    return " ".join(parts)
+
+
+def _thousands(value: float, _: Any) -> str:
+    if value >= 1e6:
+        return f"{value / 1e6:g}M"
+    return f"{value / 1e3:g}k" if value >= 1e3 else f"{value:g}"

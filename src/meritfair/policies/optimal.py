@@ -1,0 +1,47 @@
+"""The paper's baseline: always the K arms with the largest estimated benefit (Section 6.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from meritfair.checks import check_choice, check_number
+from meritfair.model.benefit import benefit
+from meritfair.model.confidence import ESTIMATES, Ball
+from meritfair.policies.base import Policy
+from meritfair.policies.plans import PriorityTable
+
+if TYPE_CHECKING:
+    from meritfair.policies.base import View
+
+__all__ = ["Optimal"]
+
+
+@dataclass(frozen=True)
+class Optimal(Policy):
+    """The paper's baseline: pull the K arms with the largest estimated benefit.
+
+    The name is the paper's. The policy is greedy, not optimal for reward: it ignores states.
+
+    Parameters
+    ----------
+    delta : float
+        Chance that the confidence ball may miss the truth, strictly between 0 and 1.
+    estimate : {"optimistic", "mean", "pessimistic"}
+        Which point of the ball is believed; the paper's is the optimistic corner.
+    """
+
+    name: ClassVar[str] = "optimal"
+    delta: float = 0.01
+    estimate: str = "optimistic"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
+        check_choice("estimate", self.estimate, ESTIMATES)
+
+    def plan(self, view: View) -> PriorityTable:
+        ball = Ball(view.counts, view.episode, self.delta)
+        believed = benefit(ball.estimate(self.estimate))
+        return PriorityTable(np.stack([believed, believed], axis=-1))  # the same in either state

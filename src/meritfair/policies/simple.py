@@ -1,0 +1,46 @@
+"""Policies that learn nothing: yardsticks for those that do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from meritfair.policies.base import Policy
+from meritfair.policies.plans import Lottery, PriorityTable, Rotation
+
+if TYPE_CHECKING:
+    from meritfair.policies.base import View
+
+__all__ = ["NoAction", "Random", "RoundRobin"]
+
+
+@dataclass(frozen=True)
+class Random(Policy):
+    """Pulls K arms at random, all alike."""
+
+    name: ClassVar[str] = "random"
+
+    def plan(self, view: View) -> Lottery:
+        return Lottery(np.ones(view.counts.visits.shape[:-2]))
+
+
+@dataclass(frozen=True)
+class RoundRobin(Policy):
+    """Pulls the K arms that have waited longest, in a random first order."""
+
+    name: ClassVar[str] = "round-robin"
+
+    def plan(self, view: View) -> Rotation:  # noqa: ARG002
+        return Rotation()
+
+
+@dataclass(frozen=True)
+class NoAction(Policy):
+    """Never pulls: what happens if nobody is reached."""
+
+    name: ClassVar[str] = "none"
+
+    def plan(self, view: View) -> PriorityTable:
+        return PriorityTable(np.full(view.counts.visits.shape[:-1], -np.inf))

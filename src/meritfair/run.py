@@ -1,0 +1,258 @@
+"""A run: what a simulation measured, with everything needed to make it again.
+
+The first axis of every array is the run (one independent repetition). Nothing about single steps is
+kept. A `Run` goes into one file, Parquet (a row for each run, readable by any dataframe library) or
+npz, with its settings, seed and versions inside.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meritfair import metrics
+from meritfair.errors import FileError
+from meritfair.metrics import Interval, interval
+from meritfair.model.arms import Arms
+from meritfair.model.exposure import fair_exposure
+from meritfair.model.merit import merit_from_settings
+from meritfair.storage import write_whole
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from matplotlib.figure import Figure
+
+    from meritfair.arrays import AnyArray, FloatArray, IntArray
+
+__all__ = ["Run"]
+
+_FORMAT = "meritfair-run-1"
+_META = "meritfair"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The outcome of one policy on one problem, for one or many independent runs.
+
+    Attributes
+    ----------
+    settings : dict
+        Policy, problem, seed and versions, as plain values.
+    transitions : ndarray, shape (runs, N, 2, 2)
+        The true arms of each run.
+    fair_merit : ndarray, shape (runs, N)
+        The merit of each arm by its true benefit.
+    fairness_regret : ndarray, shape (runs, episodes)
+        Distance of each episode's shares from the fair ones, the terms of Eq. (3); not summed up.
+    fairness_regret_authors : ndarray, shape (runs, episodes)
+        The same, of the shares that MF-RMAB would form from this run's counts. That is what the
+        paper's figures show for Optimal; for MF-RMAB itself the two are the same.
+    reward : ndarray, shape (runs, episodes)
+        Arms in the good state after each step, summed over the episode's steps.
+    eta, omega : ndarray, shape (runs, episodes)
+        The largest eta and omega of any arm at the start of each episode.
+    visits, good : ndarray, shape (runs, N, 2, 2)
+        Final counts N(s, a) and N(s, a, 1).
+    longest_wait : ndarray, shape (runs, N)
+        Most steps in a row without a pull.
+    coverage_gap, coverage_gap_authors : ndarray, shape (runs,)
+        G by its definition, and as the authors' code has it.
+    """
+
+    settings: dict[str, Any]
+    transitions: FloatArray
+    fair_merit: FloatArray
+    fairness_regret: FloatArray
+    fairness_regret_authors: FloatArray
+    reward: IntArray
+    eta: FloatArray
+    omega: FloatArray
+    visits: IntArray
+    good: IntArray
+    longest_wait: IntArray
+    coverage_gap: IntArray
+    coverage_gap_authors: IntArray
+
+    @property
+    def policy(self) -> str:
+        """The policy's name."""
+        return str(self.settings["policy"]["name"])
+
+    @property
+    def runs(self) -> int:
+        """How many independent runs there are."""
+        return len(self.fairness_regret)
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes each run has."""
+        return int(self.fairness_regret.shape[1])
+
+    @property
+    def horizon(self) -> int:
+        """Steps in an episode."""
+        return int(self.settings["problem"]["horizon"])
+
+    @property
+    def budget(self) -> int:
+        """Arms pulled at each step."""
+        return int(self.settings["problem"]["budget"])
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return int(self.transitions.shape[1])
+
+    @property
+    def arms(self) -> tuple[Arms, ...]:
+        """The arms of each run."""
+        names = self.settings["problem"]["names"]
+        return tuple(Arms(P, names) for P in self.transitions)
+
+    @property
+    def pulls(self) -> IntArray:
+        """How often each arm was pulled, shape (runs, N)."""
+        return np.asarray(self.visits[..., 1].sum(axis=-1))
+
+    @property
+    def exposure(self) -> FloatArray:
+        """The share of all steps at which each arm was pulled, shape (runs, N)."""
+        return np.asarray(self.pulls / (self.episodes * self.horizon))
+
+    @cached_property
+    def fair_exposure(self) -> FloatArray:
+        """The exposure that each arm's true merit entitles it to, shape (runs, N)."""
+        return fair_exposure(self.fair_merit, self.budget)
+
+    @property
+    def first_valid_episode(self) -> IntArray:
+        """The paper's t0: the last episode at which some eta was 1 or more, shape (runs,)."""
+        return metrics.first_valid_episode(self.eta)
+
+    @property
+    def first_valid_episode_authors(self) -> IntArray:
+        """t0 as the authors' code has it: the first episode with every eta below 1, shape (runs,)."""
+        return metrics.first_valid_episode_authors(self.eta, self.horizon)
+
+    def summary(self) -> dict[str, Interval]:
+        """Return the main numbers, each a mean over runs with a 95 % bootstrap interval.
+
+        ``good_state`` is the share of arms in the good state; regret is the sum over all episodes;
+        ``longest_wait`` is that of the arm that waited longest; inequality is that of the pulls.
+        """
+        arm_steps = self.n_arms * self.horizon * self.episodes
+        numbers = {
+            "fairness_regret": self.fairness_regret.sum(axis=1),
+            "fairness_regret_authors": self.fairness_regret_authors.sum(axis=1),
+            "good_state": self.reward.sum(axis=1) / arm_steps,
+            "jain": metrics.jain(self.pulls),
+            "gini": metrics.gini(self.pulls),
+            "hhi": metrics.hhi(self.pulls),
+            "longest_wait": self.longest_wait.max(axis=1),
+            "first_valid_episode": self.first_valid_episode,
+            "first_valid_episode_authors": self.first_valid_episode_authors,
+            "coverage_gap": self.coverage_gap,
+            "coverage_gap_authors": self.coverage_gap_authors,
+        }
+        seed = int(self.settings["seed"])
+        return {name: interval(values, seed) for name, values in numbers.items()}
+
+    def plot(self) -> Figure:
+        """Draw fairness regret over time and exposure by arm; needs the extra ``plots``."""
+        from meritfair.plots import plot_runs
+
+        return plot_runs([self])
+
+    def __repr__(self) -> str:
+        return (
+            f"Run({self.policy}: {self.runs} run{'s' * (self.runs != 1)} of {self.episodes} episodes, "
+            f"{self.n_arms} arms, budget {self.budget})"
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to one .parquet or .npz file, which replaces an old one once it is complete."""
+        file = Path(path)
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
+        meta = json.dumps({"format": _FORMAT, **self.settings}, sort_keys=True)
+        if _suffix(file) == ".npz":
+            write_whole(file, lambda temporary: np.savez_compressed(temporary, **{**arrays, _META: np.array(meta)}))
+        else:
+            write_whole(file, lambda temporary: _write_parquet(temporary, arrays, meta))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Run:
+        """Read a run that `save` has written."""
+        file = Path(path)
+        suffix = _suffix(file)
+        if not file.is_file():
+            raise FileError(file, "there is no such file")
+        try:
+            arrays, meta = _read_npz(file) if suffix == ".npz" else _read_parquet(file)
+            settings = json.loads(meta)
+            if settings.pop("format", None) != _FORMAT:
+                raise KeyError("format")
+            return cls(settings=settings, **{name: arrays[name] for name in _ARRAYS})
+        except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+            raise FileError(file, f"does not hold a whole run saved by meritfair ({error})") from None
+
+    @property
+    def merit_settings(self) -> dict[str, Any]:
+        """The settings of the merit function that fairness was measured by."""
+        return dict(self.settings["problem"]["merit"])
+
+    @property
+    def merit_label(self) -> str:
+        """The merit function that fairness was measured by, in words."""
+        settings = self.merit_settings
+        return str(settings["name"]) if settings["kind"] == "custom" else str(merit_from_settings(settings))
+
+
+_ARRAYS = tuple(f.name for f in fields(Run) if f.name != "settings")
+
+
+def _suffix(file: Path) -> str:
+    suffix = file.suffix.lower()
+    if suffix not in (".parquet", ".npz"):
+        raise FileError(file, "runs are kept in .parquet or .npz files")
+    return suffix
+
+
+def _read_npz(file: Path) -> tuple[dict[str, AnyArray], str]:
+    with np.load(file, allow_pickle=False) as stored:
+        return {name: stored[name] for name in _ARRAYS}, str(stored[_META])
+
+
+def _write_parquet(file: Path, arrays: dict[str, AnyArray], meta: str) -> None:
+    """Write a row for each run; an array of more than one axis is a list in row-major order."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {"run": pa.array(range(len(arrays["reward"])))}
+    shapes = {name: list(array.shape[1:]) for name, array in arrays.items()}
+    for name, array in arrays.items():
+        values = pa.array(np.ascontiguousarray(array).reshape(-1))
+        size = int(np.prod(array.shape[1:]))
+        columns[name] = pa.FixedSizeListArray.from_arrays(values, size) if array.ndim > 1 else values
+    table = pa.table(columns).replace_schema_metadata({_META: meta, "shapes": json.dumps(shapes)})
+    pq.write_table(table, file, compression="zstd")
+
+
+def _read_parquet(file: Path) -> tuple[dict[str, AnyArray], str]:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(file)
+    stored = table.schema.metadata or {}
+    meta, shapes = stored[_META.encode()].decode(), json.loads(stored[b"shapes"])
+    arrays = {}
+    for name in _ARRAYS:
+        column = table.column(name).combine_chunks()
+        flat = column.flatten() if shapes[name] else column
+        arrays[name] = flat.to_numpy(zero_copy_only=False).reshape(table.num_rows, *shapes[name])
+    return arrays, meta
