@@ -10,20 +10,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from meritfair import datasets, metrics, model, plots, policies
-    from meritfair.errors import FileError, InputError, MeritfairError, MissingExtraError
-    from meritfair.model import theory
-    from meritfair.model.arms import Arms
-    from meritfair.model.benefit import benefit, steady_state
-    from meritfair.model.confidence import Ball, confidence_radius
-    from meritfair.model.counts import Counts
-    from meritfair.model.draws import draw
-    from meritfair.model.exposure import fair_exposure, merit_share
-    from meritfair.model.merit import Affine, CustomMerit, Exponential, Logistic, Merit, Power
-    from meritfair.model.theory import information_limit
-    from meritfair.policies import FairOracle, MeritFair, NoAction, Optimal, Policy, Random, RoundRobin
-    from meritfair.run import Run
-    from meritfair.simulation import simulate
+    from meritfair import datasets as datasets
+    from meritfair import metrics as metrics
+    from meritfair import model as model
+    from meritfair import plots as plots
+    from meritfair import policies as policies
+    from meritfair.errors import FileError as FileError
+    from meritfair.errors import InputError as InputError
+    from meritfair.errors import MeritfairError as MeritfairError
+    from meritfair.errors import MissingExtraError as MissingExtraError
+    from meritfair.model import theory as theory
+    from meritfair.model.arms import Arms as Arms
+    from meritfair.model.benefit import benefit as benefit
+    from meritfair.model.benefit import steady_state as steady_state
+    from meritfair.model.confidence import Ball as Ball
+    from meritfair.model.confidence import confidence_radius as confidence_radius
+    from meritfair.model.counts import Counts as Counts
+    from meritfair.model.draws import draw as draw
+    from meritfair.model.exposure import fair_exposure as fair_exposure
+    from meritfair.model.exposure import merit_share as merit_share
+    from meritfair.model.merit import Affine as Affine
+    from meritfair.model.merit import CustomMerit as CustomMerit
+    from meritfair.model.merit import Exponential as Exponential
+    from meritfair.model.merit import Logistic as Logistic
+    from meritfair.model.merit import Merit as Merit
+    from meritfair.model.merit import Power as Power
+    from meritfair.model.theory import information_limit as information_limit
+    from meritfair.policies import FairOracle as FairOracle
+    from meritfair.policies import MeritFair as MeritFair
+    from meritfair.policies import NoAction as NoAction
+    from meritfair.policies import Optimal as Optimal
+    from meritfair.policies import Policy as Policy
+    from meritfair.policies import Random as Random
+    from meritfair.policies import RoundRobin as RoundRobin
+    from meritfair.run import Run as Run
+    from meritfair.simulation import simulate as simulate
+
 
 __version__ = "0.1.0"
 

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
     from meritfair.arrays import FloatArray
 
-__all__ = ["check_budget", "check_choice", "check_number", "check_whole", "float_array", "suggestion"]
+__all__ = [
+    "check_budget",
+    "check_choice",
+    "check_known",
+    "check_number",
+    "check_settings",
+    "check_whole",
+    "float_array",
+]
 
 
 def check_whole(name: str, value: Any, low: int, high: int | None = None, high_words: str = "") -> int:
@@ -81,10 +89,43 @@ def check_number(
     raise InputError(f"{name} must lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}, got {value}")
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
+def _suggestion(word: Any, known: Iterable[str]) -> str:
     """Return ", did you mean 'x'?" when a known word is close, else an empty string."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6) if isinstance(word, str) else []
     return f", did you mean '{close[0]}'?" if close else ""
+
+
+def check_known(what: str, name: Any, known: Iterable[str]) -> str:
+    """Return `name` if it is the name of a `what` that there is.
+
+    Examples
+    --------
+    >>> check_known("policy", "merit-fare", ["merit-fair", "random"])
+    Traceback (most recent call last):
+    ...
+    meritfair.errors.InputError: there is no policy 'merit-fare', did you mean 'merit-fair'?
+    """
+    names = list(known)
+    if isinstance(name, str) and name in names:
+        return name
+    raise InputError(f"there is no {what} {name!r}{_suggestion(name, names) or ': there are ' + ', '.join(names)}")
+
+
+def check_settings(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse a setting that its owner does not have.
+
+    Examples
+    --------
+    >>> check_settings("cpap", ["nois"], ["noise", "variant"])
+    Traceback (most recent call last):
+    ...
+    meritfair.errors.InputError: cpap has no setting 'nois', did you mean 'noise'?
+    """
+    names = list(known)
+    has = f"; its settings are {', '.join(names)}" if names else "; it has none"
+    for setting in given:
+        if setting not in names:
+            raise InputError(f"{owner} has no setting {setting!r}{_suggestion(setting, names) or has}")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
@@ -100,9 +141,8 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     known = list(choices)
     if isinstance(value, str) and value in known:
         return value
-    hint = suggestion(value, known) if isinstance(value, str) else ""
     one_of = f"one of {', '.join(known)}" if len(known) > 1 else f"'{known[0]}'"
-    raise InputError(f"{name} must be {one_of}, got {value!r}{hint}")
+    raise InputError(f"{name} must be {one_of}, got {value!r}{_suggestion(value, known)}")
 
 
 def float_array(name: str, value: npt.ArrayLike) -> FloatArray:

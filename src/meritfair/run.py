@@ -225,7 +225,7 @@ def _suffix(file: Path) -> str:
 
 
 def _read_npz(file: Path) -> tuple[dict[str, AnyArray], str]:
-    with np.load(file, allow_pickle=False) as stored:
+    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
         return {name: stored[name] for name in _ARRAYS}, str(stored[_META])
 
 

@@ -19,6 +19,7 @@ import meritfair
 from meritfair import metrics
 from meritfair.checks import check_budget, check_number, check_whole
 from meritfair.engine.chains import count_transitions, longest_waits, next_states, walk
+from meritfair.engine.pulls import to_the_end
 from meritfair.errors import InputError
 from meritfair.model.arms import Arms
 from meritfair.model.benefit import benefit
@@ -185,6 +186,7 @@ def _play(
     longest, waited = (np.zeros((runs, n_arms), dtype=np.int64) for _ in range(2))
     environment = [stream(seed, "environment", r) for r in range(runs)]
     luck = [stream(seed, "policy", r) for r in range(runs)]
+    line = np.stack([rng.permutation(n_arms) for rng in luck])
     states = _random_states(environment, n_arms)
     for t in range(episodes):
         counts = Counts(visits, good)
@@ -192,7 +194,7 @@ def _play(
         plan = policy.plan(View(counts, t + 1, problem.budget, problem.transitions))
         if t > 0 and not problem.carry_states:
             states = _random_states(environment, n_arms)
-        pulls, path = _episode(plan, problem, states, waited, environment, luck)
+        pulls, path, line = _episode(plan, problem, states, line, environment, luck)
         seen, turned_good = count_transitions(path, pulls)
         states = path[:, -1]
 
@@ -233,17 +235,17 @@ def _episode(
     plan: Plan,
     problem: Problem,
     states: BoolArray,
-    waited: IntArray,
+    line: IntArray,
     environment: list[np.random.Generator],
     luck: list[np.random.Generator],
-) -> tuple[BoolArray, BoolArray]:
-    """Play one episode; return its pulls (runs, horizon, N) and its states (runs, horizon + 1, N)."""
+) -> tuple[BoolArray, BoolArray, IntArray]:
+    """Play one episode; return its pulls (runs, horizon, N), its states (runs, horizon + 1, N), and the line."""
     shape = (problem.horizon, problem.n_arms)
     uniform = np.stack([rng.random(shape) for rng in environment])
     if isinstance(plan, Lottery):
         exponential = np.stack([rng.standard_exponential(shape) for rng in luck])
         pulls = np.broadcast_to(plan.pulls(exponential, problem.budget), uniform.shape)
-        return pulls, walk(problem.transitions, states, pulls, uniform)
+        return pulls, walk(problem.transitions, states, pulls, uniform), line
     if not isinstance(plan, StepPlan):
         raise InputError(f"a policy must plan a Lottery or a StepPlan, got {plan!r}")
     noise = np.stack([rng.random(shape) for rng in luck])
@@ -251,7 +253,7 @@ def _episode(
     path = np.empty((problem.runs, problem.horizon + 1, problem.n_arms), dtype=np.bool_)
     path[:, 0] = states
     for h in range(problem.horizon):
-        pulls[:, h] = plan.choose(path[:, h], waited, noise[:, h], problem.budget)
+        pulls[:, h] = plan.choose(path[:, h], line, noise[:, h], problem.budget)
         path[:, h + 1] = next_states(problem.transitions, path[:, h], pulls[:, h], uniform[:, h])
-        waited = np.where(pulls[:, h], 0, waited + 1)
-    return pulls, path
+        line = to_the_end(line, pulls[:, h])
+    return pulls, path, line

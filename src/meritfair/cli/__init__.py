@@ -38,8 +38,8 @@ def _top(
 
 from meritfair.cli import catalogue, simulate, theory  # noqa: E402
 
-app.command("simulate")(simulate.simulate)
-app.command("theory")(theory.theory)
+app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
+app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
 app.command("datasets")(catalogue.datasets)
 app.command("policies")(catalogue.policies)
 
@@ -52,11 +52,11 @@ def main(arguments: list[str] | None = None) -> None:
         _complain(str(error), 2)
     except typer.TyperException as error:
         _complain(error.format_message(), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        _complain("stopped", 130)
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone: there is no one to complain to
         sys.exit(1)
+    if code == 130:  # interrupted
+        _complain("stopped", 130)
     sys.exit(code if isinstance(code, int) else 0)
 
 

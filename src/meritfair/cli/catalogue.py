@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
-import sys
 from typing import Any
 
 from meritfair.cli.options import JsonOption
+from meritfair.cli.show import print_json, print_note, print_table
 
 __all__ = ["datasets", "policies"]
-
-_NOT_SETTINGS = {"n_arms", "seed", "authors", "budget", "run"}
 
 
 def datasets(as_json: JsonOption = False) -> None:
     """List the data sets, with their settings and defaults."""
-    from meritfair.datasets import DATASETS
+    from meritfair.datasets import DATASETS, dataset_settings
 
-    rows = {}
-    for name, make in DATASETS.items():
-        parameters = inspect.signature(make).parameters.values()
-        settings = {p.name: p.default for p in parameters if p.name not in _NOT_SETTINGS}
-        rows[name] = (_first_line(make), settings)
+    rows = {name: (_first_line(make), dataset_settings(name)) for name, make in DATASETS.items()}
     _show(rows, "data set", "meritfair simulate --dataset cpap:noise=0.2 …", as_json)
 
 
@@ -40,7 +33,7 @@ def policies(as_json: JsonOption = False) -> None:
 
 
 def _first_line(thing: Any) -> str:
-    return (inspect.getdoc(thing) or "").splitlines()[0]
+    return (inspect.getdoc(thing) or "").splitlines()[0].removeprefix("Return ")
 
 
 def _plain(value: Any) -> Any:
@@ -49,17 +42,11 @@ def _plain(value: Any) -> Any:
 
 def _show(rows: dict[str, tuple[str, dict[str, Any]]], heading: str, example: str, as_json: bool) -> None:
     if as_json:
-        listing = [{"name": name, "summary": text, "settings": settings} for name, (text, settings) in rows.items()]
-        json.dump(listing, sys.stdout, indent=2)
-        sys.stdout.write("\n")
+        print_json([{"name": name, "summary": text, "settings": values} for name, (text, values) in rows.items()])
         return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(heading, "what it is", "settings and defaults", box=box.SIMPLE_HEAD)
-    for name, (text, settings) in rows.items():
-        table.add_row(name, text, "\n".join(f"{key}={value}" for key, value in settings.items()))
-    console = Console()
-    console.print(table)
-    console.print(f"Use: [cyan]{example}[/]")
+    columns = [(heading, "left"), ("what it is", "left"), ("settings and defaults", "left")]
+    cells = []
+    for name, (text, values) in rows.items():
+        cells.append((name, text, "\n".join(k if v is None else f"{k}={v}" for k, v in values.items())))
+    print_table(columns, cells)
+    print_note(f"For example: {example}")

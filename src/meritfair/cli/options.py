@@ -20,11 +20,13 @@ __all__ = [
     "BudgetOption",
     "DatasetOption",
     "DeltaOption",
+    "EpisodesOption",
     "FileOption",
     "HorizonOption",
     "JsonOption",
     "MeritOption",
     "NumberOption",
+    "RunsOption",
     "SeedOption",
     "make_arms",
     "make_merit",
@@ -35,11 +37,26 @@ __all__ = [
 _ARMS = "The arms"
 _RULES = "The rules"
 
+
+def _number(kind: type[int] | type[float], *flags: str, help: str, panel: str | None = None) -> Any:  # noqa: A002
+    """Return an option for a number whose error message names the value."""
+    word, wanted = ("INTEGER", "a whole number") if kind is int else ("NUMBER", "a number")
+
+    def parse(text: str) -> float:
+        try:
+            return kind(text)
+        except ValueError:
+            raise typer.BadParameter(f"must be {wanted}, got {text!r}") from None
+
+    return typer.Option(*flags, help=help, rich_help_panel=panel, parser=parse, metavar=word)
+
+
 DatasetOption = Annotated[
     str | None,
     typer.Option(
         "--dataset",
         "-d",
+        metavar="NAME",
         help="A data set, with settings: [cyan]cpap[/] or [cyan]cpap:noise=0.2,variant=probfair[/]. "
         "See [cyan]meritfair datasets[/].",
         rich_help_panel=_ARMS,
@@ -49,34 +66,36 @@ FileOption = Annotated[
     Path | None,
     typer.Option(
         "--arms-file",
+        metavar="FILE",
         help="Instead: a .csv or .parquet file with columns arm, p00, p01, p10, p11.",
         rich_help_panel=_ARMS,
     ),
 ]
-NumberOption = Annotated[int | None, typer.Option("--arms", "-n", help="How many arms (N).", rich_help_panel=_ARMS)]
+NumberOption = Annotated[int | None, _number(int, "--arms", "-n", help="How many arms (N); 5 by default.", panel=_ARMS)]
 AuthorsOption = Annotated[
     bool,
     typer.Option("--authors", help="The very instances of the paper's authors, number 1, 2, …", rich_help_panel=_ARMS),
 ]
-BudgetOption = Annotated[
-    int, typer.Option("--budget", "-k", help="Arms pulled at each step (K).", rich_help_panel=_RULES)
-]
-HorizonOption = Annotated[int, typer.Option("--horizon", help="Steps in an episode (H).", rich_help_panel=_RULES)]
+BudgetOption = Annotated[int, _number(int, "--budget", "-k", help="Arms pulled at each step (K).", panel=_RULES)]
+EpisodesOption = Annotated[int, _number(int, "--episodes", "-t", help="Episodes in a run (T).", panel=_RULES)]
+HorizonOption = Annotated[int, _number(int, "--horizon", help="Steps in an episode (H).", panel=_RULES)]
 MeritOption = Annotated[
     str,
     typer.Option(
         "--merit",
+        metavar="NAME",
         help="Merit of a benefit: [cyan]exponential:c=3[/], [cyan]affine:slope=1,intercept=1.5[/], "
         "[cyan]power[/], [cyan]logistic[/].",
         rich_help_panel=_RULES,
     ),
 ]
 DeltaOption = Annotated[
-    float, typer.Option("--delta", help="Chance that the confidence ball may miss the truth.", rich_help_panel=_RULES)
+    float, _number(float, "--delta", help="Chance that the confidence ball may miss the truth.", panel=_RULES)
 ]
+RunsOption = Annotated[int, _number(int, "--runs", "-r", help="Independent repetitions.")]
 SeedOption = Annotated[
     int | None,
-    typer.Option("--seed", "-s", help="Fixes every random number; without it, a new one is taken and shown."),
+    _number(int, "--seed", "-s", help="Fixes every random number; without it, a new one is taken and shown."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of a table.")]
 

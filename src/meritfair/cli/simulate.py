@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from contextlib import contextmanager
+import math
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,24 +14,33 @@ from meritfair.cli.options import (
     BudgetOption,
     DatasetOption,
     DeltaOption,
+    EpisodesOption,
     FileOption,
     HorizonOption,
     JsonOption,
     MeritOption,
     NumberOption,
+    RunsOption,
     SeedOption,
     make_arms,
     make_merit,
     make_policy,
 )
-from meritfair.errors import InputError
+from meritfair.cli.show import print_json, print_note, print_table, problem_line, progress_bar
+from meritfair.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from meritfair.run import Run
 
-__all__ = ["progress_bar", "simulate"]
+__all__ = ["EXAMPLES", "simulate"]
+
+EXAMPLES = """Compare the paper's algorithm with its baseline on the authors' own arms, and draw it:
+
+[cyan]meritfair simulate -d synthetic --authors --plot regret.png[/]
+
+Twenty patients, four calls a day, three ways to choose, kept for later:
+
+[cyan]meritfair simulate -d cpap -n 20 -k 4 -p merit-fair -p merit-fair:estimate=mean -p random --out results[/]"""
 
 _RESULTS = "The results"
 
@@ -53,14 +61,13 @@ def simulate(
         typer.Option(
             "--policy",
             "-p",
+            metavar="NAME",
             help="A policy, with settings: [cyan]merit-fair[/] or [cyan]merit-fair:estimate=mean[/]; "
             "repeat to compare. See [cyan]meritfair policies[/].",
         ),
     ] = None,
     budget: BudgetOption = 1,
-    episodes: Annotated[
-        int, typer.Option("--episodes", "-t", help="Episodes in a run (T).", rich_help_panel="The rules")
-    ] = 300,
+    episodes: EpisodesOption = 300,
     horizon: HorizonOption = 200,
     merit: MeritOption = "exponential:c=3",
     delta: DeltaOption = 0.01,
@@ -72,19 +79,21 @@ def simulate(
             rich_help_panel="The rules",
         ),
     ] = False,
-    runs: Annotated[int, typer.Option("--runs", "-r", help="Independent repetitions.")] = 10,
+    runs: RunsOption = 10,
     seed: SeedOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
+            metavar="PATH",
             help="Keep the runs: a folder, or for one policy a .parquet or .npz file.",
             rich_help_panel=_RESULTS,
         ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the figure: .png, .pdf or .svg.", rich_help_panel=_RESULTS)
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw the figure: .png, .pdf or .svg.", rich_help_panel=_RESULTS),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -122,52 +131,17 @@ def simulate(
                 delta=delta,
                 progress=lambda _done, _all: advance(None),
             )
-    for text, file in files.items():
-        results[text].save(file)
+            if text in files:  # at once: a later policy may be interrupted
+                results[text].save(files[text])
     if plot is not None:
         from meritfair.plots import plot_runs
 
         _save_figure(plot_runs(list(results.values()), list(results)), plot)
+    written = [str(file) for file in (*files.values(), plot) if file is not None]
     if as_json:
-        _print_json(results, [*files.values(), *([plot] if plot else [])])
+        _show_json(results, written)
     else:
-        _print_table(results, [*files.values(), *([plot] if plot else [])])
-
-
-@contextmanager
-def progress_bar(total: int) -> Iterator[Callable[[str | None], None]]:
-    """Show a bar with the time left on the error stream; call the result with a name, or None for one step done."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("·"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task("", total=total)
-
-        def advance(name: str | None) -> None:
-            if name is None:
-                bar.advance(task)
-            else:
-                bar.update(task, description=name)
-
-        yield advance
+        _show_table(results, written)
 
 
 def _files(out: Path | None, texts: list[str]) -> dict[str, Path]:
@@ -197,6 +171,8 @@ def _check_plot(plot: Path | None) -> None:
         return
     if plot.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise InputError(f"--plot {plot}: a figure is a .png, .pdf or .svg file")
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("--plot", "plots")
     if not plot.parent.is_dir():
         raise InputError(f"--plot {plot}: there is no folder {plot.parent}")
 
@@ -207,63 +183,59 @@ def _save_figure(figure: Any, path: Path) -> None:
     write_whole(path, lambda temporary: figure.savefig(temporary, dpi=160))
 
 
-def _print_json(results: dict[str, Run], files: list[Path]) -> None:
-    summaries = {
+def _show_json(results: dict[str, Run], files: list[str]) -> None:
+    policies = {
         text: {
             "settings": run.settings,
-            "summary": {
-                key: {"mean": value.mean, "low": _number(value.low), "high": _number(value.high)}
-                for key, value in run.summary().items()
-            },
+            "summary": {key: value._asdict() for key, value in run.summary().items()},
         }
         for text, run in results.items()
     }
-    json.dump({"policies": summaries, "files": [str(f) for f in files]}, sys.stdout, indent=2)
-    sys.stdout.write("\n")
+    print_json({"policies": policies, "files": files})
 
 
-def _number(value: float) -> float | None:
-    return None if value != value else value  # JSON knows no NaN
+_COLUMNS = [
+    ("policy", "left"),
+    ("fairness\nregret", "right"),
+    ("95 %\ninterval", "right"),
+    ("good\nstate", "right"),
+    ("Gini", "right"),
+    ("longest\nwait", "right"),
+    ("t0", "right"),
+    ("G", "right"),
+]
+_LEGEND = (
+    "Fairness regret: distance from fair exposure, added up over episodes (0 is perfect, at most 2 an episode). "
+    "Good state: share of arms in it. Gini of the pulls: 0 is equal. "
+    "Longest wait: steps that some arm went without a pull. t0: the episode after which every eta is below 1, "
+    "so that the paper's bound applies. G: the most episodes that some arm waited for one that saw it "
+    "in both states under both actions."
+)
 
 
-def _print_table(results: dict[str, Run], files: list[Path]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    run = next(iter(results.values()))
-    table = Table(box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
-    table.title = (
-        f"{run.n_arms} arms, {run.budget} pulled at each step · {run.episodes:,} episodes of {run.horizon} steps · "
-        f"{run.runs} run{'s' * (run.runs != 1)} · merit {run.merit_label} · seed {run.settings['seed']}"
-    )
-    table.add_column("policy", no_wrap=True)
-    for heading in ("fairness regret", "good state", "Gini", "longest wait", "t0", "G"):
-        table.add_column(heading, justify="right")
-    for text, result in results.items():
-        s = result.summary()
-        regret = s["fairness_regret"]
-        spread = f" ({regret.low:,.1f} – {regret.high:,.1f})" if regret.low == regret.low else ""
-        late = "≥ " if (result.first_valid_episode == result.episodes).any() else ""
-        gini = "–" if s["gini"].mean != s["gini"].mean else f"{s['gini'].mean:.2f}"
-        table.add_row(
-            text,
-            f"{regret.mean:,.1f}{spread}",
-            f"{100 * s['good_state'].mean:.1f} %",
-            gini,
-            f"{s['longest_wait'].mean:,.0f}",
-            f"{late}{s['first_valid_episode'].mean:,.0f}",
-            f"{s['coverage_gap'].mean:,.0f}",
-        )
-    console = Console()
-    console.print(table)
-    console.print(
-        "Fairness regret: distance from fair exposure, added up over episodes (0 is perfect, at most 2 an episode), "
-        "with a 95 % interval. Good state: share of arms in it. Gini of the pulls: 0 is equal. "
-        "Longest wait: steps that some arm went without a pull. t0: the episode after which every eta is below 1, "
-        "so that the paper's bound applies. G: the most episodes that some arm waited for one that saw it "
-        "in both states under both actions.",
-        style="dim",
-    )
+def _show_table(results: dict[str, Run], files: list[str]) -> None:
+    rows = [_row(text, run) for text, run in results.items()]
+    print_table(_COLUMNS, rows, problem_line(next(iter(results.values()))))
+    print_note(_LEGEND)
     for file in files:
-        console.print(f"wrote {file}", soft_wrap=True)
+        typer.echo(f"wrote {file}")
+
+
+def _row(text: str, run: Run) -> list[str]:
+    s = run.summary()
+    regret, gini = s["fairness_regret"], s["gini"].mean
+    late = "≥ " if (run.first_valid_episode == run.episodes).any() else ""
+    return [
+        text.replace(":", "\n", 1),
+        _short(regret.mean),
+        "–" if math.isnan(regret.low) else f"{_short(regret.low)} – {_short(regret.high)}",
+        f"{100 * s['good_state'].mean:.1f} %",
+        "–" if math.isnan(gini) else f"{gini:.2f}",
+        f"{s['longest_wait'].mean:,.0f}",
+        f"{late}{s['first_valid_episode'].mean:,.0f}",
+        f"{s['coverage_gap'].mean:,.0f}",
+    ]
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.1f}"

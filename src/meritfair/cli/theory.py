@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
-from typing import Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING
 
 from meritfair.cli.options import (
     AuthorsOption,
     BudgetOption,
     DatasetOption,
     DeltaOption,
+    EpisodesOption,
     FileOption,
     HorizonOption,
     JsonOption,
@@ -23,8 +20,16 @@ from meritfair.cli.options import (
     make_arms,
     make_merit,
 )
+from meritfair.cli.show import print_json, print_note, print_table, problem_line, progress_bar
 
-__all__ = ["theory"]
+if TYPE_CHECKING:
+    from meritfair.model.arms import Arms
+    from meritfair.model.merit import Merit
+    from meritfair.run import Run
+
+__all__ = ["EXAMPLES", "theory"]
+
+EXAMPLES = "For example: [cyan]meritfair theory -d synthetic --authors --merit exponential:c=1[/]"
 
 
 def theory(
@@ -33,9 +38,7 @@ def theory(
     arms: NumberOption = None,
     authors: AuthorsOption = False,
     budget: BudgetOption = 1,
-    episodes: Annotated[
-        int, typer.Option("--episodes", "-t", help="Episodes (T).", rich_help_panel="The rules")
-    ] = 1000,
+    episodes: EpisodesOption = 1000,
     horizon: HorizonOption = 200,
     merit: MeritOption = "exponential:c=3",
     delta: DeltaOption = 0.01,
@@ -46,7 +49,6 @@ def theory(
 
     t0, G, eta and omega are known only from a run, so one run of merit-fair is simulated.
     """
-    from meritfair.cli.simulate import progress_bar
     from meritfair.policies import MeritFair
     from meritfair.seeding import fresh_seed
     from meritfair.simulation import simulate
@@ -68,14 +70,13 @@ def theory(
         )
     rows = _rows(instance, run, g, delta)
     if as_json:
-        values = {key: value if math.isfinite(value) else None for key, _, value, _ in rows}
-        json.dump({"seed": root, "settings": run.settings["problem"], "values": values}, sys.stdout, indent=2)
-        sys.stdout.write("\n")
-        return
-    _print(rows, run)
+        values = {key: value for key, _, value, _ in rows}
+        print_json({"seed": root, "settings": run.settings["problem"], "values": values})
+    else:
+        _show(rows, run)
 
 
-def _rows(arms: Any, run: Any, merit: Any, delta: float) -> list[tuple[str, str, float, str]]:
+def _rows(arms: Arms, run: Run, merit: Merit, delta: float) -> list[tuple[str, str, float, str]]:
     """Return (key, symbol, value, what it is) for each line of the table."""
     from meritfair.model import theory as formulas
 
@@ -110,26 +111,23 @@ def _rows(arms: Any, run: Any, merit: Any, delta: float) -> list[tuple[str, str,
     ]
 
 
-def _print(rows: list[tuple[str, str, float, str]], run: Any) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("", "value", "what it is", box=box.SIMPLE_HEAD, title_justify="left")
-    table.title = (
-        f"{run.n_arms} arms, {run.budget} pulled at each step · {run.episodes:,} episodes of {run.horizon} steps · "
-        f"merit {run.merit_label} · seed {run.settings['seed']}"
-    )
-    table.columns[1].justify = "right"
-    values = {}
-    for key, symbol, value, text in rows:
-        values[key] = value
-        table.add_row(symbol, f"{value:,.4g}" if abs(value) < 1e4 or abs(value) >= 1e7 else f"{value:,.0f}", text)
-    console = Console()
-    console.print(table)
-    if run.budget > 1:
-        console.print(
-            "Theorem 5.5 is proved for one pull at a step; with more it is shown for orientation.", style="dim"
+def _show(rows: list[tuple[str, str, float, str]], run: Run) -> None:
+    cells = [(symbol, _readable(value), text) for _, symbol, value, text in rows]
+    print_table([("", "left"), ("value", "right"), ("what it is", "left")], cells, problem_line(run))
+    values = {key: value for key, _, value, _ in rows}
+    if math.isnan(values["eta"]):
+        print_note(
+            "Some eta is still 1 or more at the last episode, so the theorem does not apply yet: try more episodes."
         )
+        return
+    if run.budget > 1:
+        print_note("Theorem 5.5 is proved for one pull at a step; with more it is shown for orientation.")
     if values["regret_bound"] >= values["trivial_bound"]:
-        console.print("The theorem's bound is above 2 T: at this length it says nothing yet.", style="dim")
+        print_note("The theorem's bound is above 2 T: at this length it says nothing yet.")
+
+
+def _readable(value: float) -> str:
+    if math.isnan(value):
+        return "–"
+    whole = math.isfinite(value) and value == int(value)
+    return f"{value:,.0f}" if whole else f"{value:,.4g}"

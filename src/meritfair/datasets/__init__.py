@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
-from meritfair.checks import check_whole, suggestion
+from meritfair.checks import check_known, check_settings, check_whole
 from meritfair.datasets.cpap import cpap
 from meritfair.datasets.files import read_arms, write_arms
 from meritfair.datasets.synthetic import synthetic, synthetic_alternate
-from meritfair.errors import InputError
 from meritfair.seeding import fresh_seed
 
 if TYPE_CHECKING:
@@ -16,13 +16,37 @@ if TYPE_CHECKING:
 
     from meritfair.model.arms import Arms
 
-__all__ = ["DATASETS", "cpap", "instances", "read_arms", "synthetic", "synthetic_alternate", "write_arms"]
+__all__ = [
+    "DATASETS",
+    "cpap",
+    "dataset_settings",
+    "instances",
+    "read_arms",
+    "synthetic",
+    "synthetic_alternate",
+    "write_arms",
+]
 
 DATASETS: dict[str, Callable[..., Arms]] = {
     "synthetic": synthetic,
     "synthetic-alternate": synthetic_alternate,
     "cpap": cpap,
 }
+
+
+_NOT_SETTINGS = ("n_arms", "seed", "authors", "budget", "run")
+
+
+def dataset_settings(name: str) -> dict[str, Any]:
+    """Return the settings of a data set, with their defaults.
+
+    Examples
+    --------
+    >>> dataset_settings("synthetic")
+    {'epsilon': 0.01}
+    """
+    parameters = inspect.signature(DATASETS[name]).parameters.values()
+    return {p.name: p.default for p in parameters if p.name not in _NOT_SETTINGS}
 
 
 def instances(
@@ -44,10 +68,8 @@ def instances(
     >>> [arms.n_arms for arms in instances("cpap", n_arms=4, runs=2, seed=0)]
     [4, 4]
     """
-    known = name.replace("_", "-")
-    if known not in DATASETS:
-        hint = suggestion(known, DATASETS) or ": there are " + ", ".join(DATASETS)
-        raise InputError(f"there is no data set {name!r}{hint}")
+    known = check_known("data set", name.replace("_", "-"), DATASETS)
+    check_settings(known, parameters, dataset_settings(known))
     numbers = range(check_whole("runs", runs, 1))
     make = DATASETS[known]
     if authors:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from meritfair.arrays import BoolArray, FloatArray
+    from meritfair.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["first_pulls", "sequential_pulls"]
+__all__ = ["first_pulls", "sequential_pulls", "to_the_end"]
 
 
 def sequential_pulls(log_merit: FloatArray, exponential: FloatArray, budget: int) -> BoolArray:
@@ -45,3 +45,8 @@ def first_pulls(index: FloatArray, noise: FloatArray, budget: int) -> BoolArray:
     pulls = np.zeros(index.shape, dtype=np.bool_)
     np.put_along_axis(pulls, first, True, axis=-1)
     return pulls & (index > -np.inf)
+
+
+def to_the_end(line: IntArray, pulls: BoolArray) -> IntArray:
+    """Return everyone's place in line after those who were pulled have gone to its end, in the order they had."""
+    return np.argsort(np.argsort(line + line.shape[-1] * pulls, axis=-1), axis=-1)

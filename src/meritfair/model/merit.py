@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_number
+from meritfair.checks import check_choice, check_number, check_settings
 from meritfair.errors import InputError
 
 if TYPE_CHECKING:
@@ -286,9 +286,7 @@ def merit_from_settings(settings: Mapping[str, Any]) -> Merit:
     """
     given = dict(settings)
     kind = check_choice("merit", given.pop("kind", None), MERITS)
-    fields = [f.name for f in dataclasses.fields(MERITS[kind])]  # type: ignore[arg-type]
-    for name in given:
-        check_choice(f"a setting of {kind} merit", name, fields)
+    check_settings(f"{kind} merit", given, (f.name for f in dataclasses.fields(MERITS[kind])))  # type: ignore[arg-type]
     return MERITS[kind](**given)
 
 

@@ -199,11 +199,14 @@ def information_limit(
     value = g(arms.benefit)
     visits = expected_visits(arms, fair_exposure(value, budget), horizon)
     P = arms.transitions
-    with np.errstate(divide="ignore", invalid="ignore"):
-        variance = np.nansum(benefit_gradient(P) ** 2 * P * (1 - P) / visits, axis=(-2, -1))
+    spread = benefit_gradient(P) ** 2 * P * (1 - P)
+    with np.errstate(divide="ignore"):
+        variance = np.divide(spread, visits, out=np.zeros_like(spread), where=spread > 0).sum(axis=(-2, -1))
     share = merit_share(value)
-    slope = g.derivative(arms.benefit) / value * share  # g'_j / sum of g: J_ij = slope_j (1{i=j} - share_i)
-    each = slope**2 * variance
+    slope = g.derivative(arms.benefit) / value * share  # g'_j / sum of g, so that J_ij = slope_j (1{i=j} - share_i)
+    each = np.multiply(slope**2, variance, out=np.zeros_like(slope), where=slope > 0)
+    if np.isinf(each).any():  # some (s, a) is never visited
+        return np.full(T.shape, np.inf)
     error = np.sqrt((1 - 2 * share) * each + share**2 * each.sum())
     series = np.cumsum(1 / np.sqrt(np.arange(1, int(T.max()) + 1)))
     return np.asarray(np.sqrt(2 / np.pi) * error.sum() * series[T - 1])

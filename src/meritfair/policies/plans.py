@@ -2,8 +2,8 @@
 
 A *lottery* fixes a merit for each arm and draws K arms afresh at each step. It does not look at
 states, so all pulls of an episode can be drawn beforehand. A *priority table* gives an index for each
-arm and state, and the K arms with the largest index are pulled; a *rotation* pulls those who have
-waited longest. These two choose step by step.
+arm and state, and the K arms with the largest index are pulled; a *rotation* pulls those who are
+next in line. These two choose step by step.
 
 Arrays may carry leading axes, one entry for each run.
 """
@@ -60,15 +60,15 @@ class StepPlan(Plan):
     """A plan that chooses at each step, when it has seen the states."""
 
     @abstractmethod
-    def choose(self, states: BoolArray, waited: IntArray, noise: FloatArray, budget: int) -> BoolArray:
+    def choose(self, states: BoolArray, line: IntArray, noise: FloatArray, budget: int) -> BoolArray:
         """Return which arms to pull now; all arrays have shape (..., N).
 
         Parameters
         ----------
         states : ndarray of bool
             Which arms are good.
-        waited : ndarray of int
-            Steps since each arm's last pull.
+        line : ndarray of int
+            Each arm's place in a line, 0 is next: at first a random order, and who is pulled goes to the end.
         noise : ndarray of float
             Uniform random numbers, to break ties.
         budget : int
@@ -97,16 +97,16 @@ class PriorityTable(StepPlan):
         exposure = (above + level * left) * (index > -np.inf)  # ties share what is left
         return np.asarray(exposure / budget)
 
-    def choose(self, states: BoolArray, waited: IntArray, noise: FloatArray, budget: int) -> BoolArray:  # noqa: ARG002
+    def choose(self, states: BoolArray, line: IntArray, noise: FloatArray, budget: int) -> BoolArray:  # noqa: ARG002
         return first_pulls(np.where(states, self.index[..., 1], self.index[..., 0]), noise, budget)
 
 
 @dataclass(frozen=True)
 class Rotation(StepPlan):
-    """Pull the K arms that have waited longest; ties, as at the start, at random."""
+    """Pull the K arms that are next in line, so that everyone has the same turns."""
 
     def share(self, n_arms: int, budget: int) -> FloatArray:  # noqa: ARG002
         return np.full(n_arms, 1 / n_arms)
 
-    def choose(self, states: BoolArray, waited: IntArray, noise: FloatArray, budget: int) -> BoolArray:  # noqa: ARG002
-        return first_pulls(waited.astype(np.float64), noise, budget)
+    def choose(self, states: BoolArray, line: IntArray, noise: FloatArray, budget: int) -> BoolArray:  # noqa: ARG002
+        return line < budget

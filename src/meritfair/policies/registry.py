@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from meritfair.checks import suggestion
-from meritfair.errors import InputError
+from meritfair.checks import check_known, check_settings
 from meritfair.policies.fair_oracle import FairOracle
 from meritfair.policies.merit_fair import MeritFair
 from meritfair.policies.optimal import Optimal
@@ -35,10 +34,7 @@ def names() -> list[str]:
 
 def policy_class(name: str) -> type[Policy]:
     """Return the class of the policy of this name."""
-    if name in _POLICIES:
-        return _POLICIES[name]
-    hint = suggestion(name, _POLICIES) if isinstance(name, str) else ""
-    raise InputError(f"there is no policy {name!r}{hint or ': there are ' + ', '.join(_POLICIES)}")
+    return _POLICIES[check_known("policy", name, _POLICIES)]
 
 
 def create(name: str, **settings: Any) -> Policy:
@@ -54,9 +50,5 @@ def create(name: str, **settings: Any) -> Policy:
     meritfair.errors.InputError: there is no policy 'merit-fare', did you mean 'merit-fair'?
     """
     policy = policy_class(name)
-    known = [f.name for f in dataclasses.fields(policy)]  # type: ignore[arg-type]
-    for given in settings:
-        if given not in known:
-            has = f"its settings are {', '.join(known)}" if known else "it has none"
-            raise InputError(f"{name} has no setting {given!r}{suggestion(given, known) or '; ' + has}")
+    check_settings(name, settings, (f.name for f in dataclasses.fields(policy)))  # type: ignore[arg-type]
     return policy(**settings)

@@ -28,7 +28,7 @@ class Random(Policy):
 
 @dataclass(frozen=True)
 class RoundRobin(Policy):
-    """Pulls the K arms that have waited longest, in a random first order."""
+    """Pulls K arms after K arms in turn; who comes first is drawn at the start."""
 
     name: ClassVar[str] = "round-robin"
 

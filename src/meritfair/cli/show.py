@@ -1,0 +1,99 @@
+"""What several commands show: a progress bar, a table, JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from meritfair.run import Run
+
+__all__ = ["print_json", "print_note", "print_table", "problem_line", "progress_bar"]
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON; what is not a finite number becomes null, as JSON knows no other way."""
+    json.dump(_finite(value), sys.stdout, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print a table; a column is its heading and "left" or "right", and only text to the left may wrap."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading, side in columns:
+        right = side == "right"
+        table.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console(markup=False)
+    if title:
+        console.print(title, highlight=False)
+    console.print(table)
+
+
+def print_note(text: str) -> None:
+    """Print a remark below a table."""
+    from rich.console import Console
+
+    Console(markup=False).print(text, style="dim", highlight=False)
+
+
+def problem_line(run: Run) -> str:
+    """Return what was simulated, in one line."""
+    return (
+        f"{run.n_arms} arms, {run.budget} pulled at each step · {run.episodes:,} episodes of {run.horizon} steps · "
+        f"{run.runs} run{'s' * (run.runs != 1)} · merit {run.merit_label} · seed {run.settings['seed']}"
+    )
+
+
+@contextmanager
+def progress_bar(total: int) -> Iterator[Callable[[str | None], None]]:
+    """Show a bar with the time left on the error stream; call it with a name, or None for one step done."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("·"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("", total=total)
+
+        def advance(name: str | None) -> None:
+            if name is None:
+                bar.advance(task)
+            else:
+                bar.update(task, description=name)
+
+        yield advance

@@ -1,0 +1,237 @@
+"""The command line, as a person or a script uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import meritfair as mf
+from meritfair.cli import main
+
+QUICK = ["--episodes", "4", "--horizon", "10", "--runs", "2", "--seed", "1"]
+
+
+class Answer:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> Answer:
+        with pytest.raises(SystemExit) as stopped:
+            main(list(arguments))
+        captured = capsys.readouterr()
+        code = stopped.value.code
+        assert isinstance(code, int)
+        return Answer(code, captured.out, captured.err)
+
+    return run
+
+
+def test_version_and_help(call: Any) -> None:
+    assert call("--version").out == f"meritfair {mf.__version__}\n"
+    for words in ([], ["--help"]):
+        answer = call(*words)
+        assert answer.code in (0, 2)
+        assert "simulate" in answer.out + answer.err
+    assert "repeat to compare" in " ".join(call("simulate", "--help").out.split())
+
+
+def test_simulate_shows_a_table(call: Any) -> None:
+    answer = call("simulate", "--dataset", "cpap", "--arms", "6", "--budget", "2", *QUICK)
+    assert answer.code == 0
+    assert "6 arms, 2 pulled at each step" in answer.out
+    for word in ("merit-fair", "optimal", "fairness", "longest", "merit exponential(c=3) · seed 1"):
+        assert word in answer.out
+
+
+def test_the_commands_numbers_are_those_of_the_library(call: Any) -> None:
+    answer = call("simulate", "--dataset", "cpap", "--arms", "6", "--budget", "2", *QUICK, "--json", "-p", "random")
+    told = json.loads(answer.out)["policies"]["random"]
+    sets = mf.datasets.instances("cpap", 6, 2, seed=1)
+    run = mf.simulate(sets, mf.Random(), budget=2, episodes=4, horizon=10, seed=1)
+    assert told["summary"]["fairness_regret"]["mean"] == run.summary()["fairness_regret"].mean
+    assert told["settings"]["seed"] == 1
+
+
+def test_results_and_figure_are_kept(call: Any, tmp_path: Path) -> None:
+    out, plot = tmp_path / "new" / "results", tmp_path / "figure.png"
+    policies = ["-p", "merit-fair:estimate=mean", "-p", "none"]
+    answer = call("simulate", "-d", "synthetic", *QUICK, *policies, "--out", str(out), "--plot", str(plot))
+    assert answer.code == 0
+    assert sorted(f.name for f in out.iterdir()) == ["merit-fair-estimate-mean.parquet", "none.parquet"]
+    run = mf.Run.load(out / "merit-fair-estimate-mean.parquet")
+    assert run.settings["policy"]["estimate"] == "mean"
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert f"wrote {plot}" in answer.out
+    one = tmp_path / "one.npz"
+    assert call("simulate", "-d", "synthetic", *QUICK, "-p", "random", "--out", str(one)).code == 0
+    assert mf.Run.load(one).policy == "random"
+
+
+def test_settings_reach_data_set_policy_and_merit(call: Any) -> None:
+    answer = call(
+        *["simulate", "-d", "cpap:noise=0,variant=probfair", "-n", "10", "-k", "3", *QUICK],
+        *["-p", "merit-fair:delta=0.2", "--merit", "affine:slope=0.5,intercept=2", "--carry-states", "--json"],
+    )
+    settings = json.loads(answer.out)["policies"]["merit-fair:delta=0.2"]["settings"]
+    assert settings["policy"]["delta"] == 0.2
+    assert settings["policy"]["merit"] == {"kind": "affine", "slope": 0.5, "intercept": 2.0}
+    assert settings["problem"]["carry_states"] is True
+    assert settings["problem"]["names"][2:4] == ["non-adherer-3", "general-1"]
+
+
+def test_arms_from_a_file_and_from_the_authors(call: Any, tmp_path: Path) -> None:
+    arms = mf.datasets.synthetic(3, seed=4)
+    mf.datasets.write_arms(arms, tmp_path / "arms.csv")
+    out = tmp_path / "run.npz"
+    arguments = ["-p", "random", "--out", str(out), *QUICK]
+    assert call("simulate", "--arms-file", str(tmp_path / "arms.csv"), *arguments).code == 0
+    assert mf.Run.load(out).arms == (arms, arms)
+    assert call("simulate", "-d", "synthetic", "--authors", *arguments).code == 0
+    assert mf.Run.load(out).arms[1] == mf.datasets.synthetic(5, 2, authors=True, budget=1)
+    assert call("simulate", "-d", "synthetic", "--same-arms", *arguments).code == 0
+    assert len(set(mf.Run.load(out).arms)) == 1
+
+
+def test_a_seed_is_taken_and_shown(call: Any) -> None:
+    first = json.loads(call("simulate", "-d", "synthetic", "-p", "random", *QUICK[:-2], "--json").out)
+    second = json.loads(call("simulate", "-d", "synthetic", "-p", "random", *QUICK[:-2], "--json").out)
+    seeds = [x["policies"]["random"]["settings"]["seed"] for x in (first, second)]
+    assert seeds[0] != seeds[1]
+
+
+def test_theory_shows_constants_and_bounds(call: Any) -> None:
+    arguments = ["theory", "-d", "synthetic", "--authors", "--episodes", "60", "--seed", "1"]
+    answer = call(*arguments)
+    assert answer.code == 0
+    for word in ("gamma", "Lemma 5.1", "Theorem 5.5", "says nothing yet"):
+        assert word in answer.out
+    values = json.loads(call(*arguments, "--json").out)["values"]
+    arms = mf.datasets.synthetic(5, 1, authors=True, budget=1)
+    assert values["epsilon"] == arms.epsilon
+    assert values["information_limit"] == float(mf.information_limit(arms, 1, 60))
+    assert values["coverage_gap_limit"] is None  # infinite
+    run = mf.simulate(arms, mf.MeritFair(), budget=1, episodes=60, seed=1)
+    assert values["fairness_regret"] == run.fairness_regret.sum()
+
+
+def test_theory_before_the_assumption_holds_and_for_more_pulls(call: Any) -> None:
+    answer = call("theory", "-d", "synthetic", "-k", "2", "--episodes", "1", "--seed", "1")
+    assert answer.code == 0
+    assert "does not apply yet: try more episodes" in answer.out
+    assert "inf" in answer.out
+    more = call("theory", "-d", "synthetic", "--authors", "-k", "2", "--episodes", "60", "--seed", "1")
+    assert "proved for one pull" in more.out
+
+
+def test_catalogues(call: Any) -> None:
+    assert "non_adherers" in call("datasets").out
+    assert "exponential(c=3)" in call("policies").out
+    assert [row["name"] for row in json.loads(call("policies", "--json").out)] == mf.policies.names()
+    names = [row["name"] for row in json.loads(call("datasets", "--json").out)]
+    assert names == ["synthetic", "synthetic-alternate", "cpap"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulate"], "say which arms: --dataset synthetic, or --arms-file arms.csv"),
+        (["simulate", "-d", "synthetic", "-k", "0"], "budget must be between 1 and the 5 arms, got 0"),
+        (["simulate", "-d", "synthetic", "-k", "6"], "budget must be between 1 and the 5 arms, got 6"),
+        (["simulate", "-d", "synthetic", "-k", "1.5"], "'--budget' / '-k': must be a whole number, got '1.5'"),
+        (["simulate", "-d", "synthetic", "-n", "0"], "arms must be at least 1, got 0"),
+        (["simulate", "-d", "synthetic", "--runs", "0"], "runs must be at least 1, got 0"),
+        (["simulate", "-d", "synthetic", "--horizon", "0"], "horizon must be at least 1, got 0"),
+        (["simulate", "-d", "synthetic", "--episodes", "-3"], "episodes must be at least 1, got -3"),
+        (["simulate", "-d", "synthetic", "--delta", "1"], "delta must lie strictly between 0 and 1, got 1.0"),
+        (["simulate", "-d", "synthetic", "--delta", "nan"], "delta must lie strictly between 0 and 1, got nan"),
+        (["simulate", "-d", "synthetic", "-p", "merit-fare"], "no policy 'merit-fare', did you mean 'merit-fair'?"),
+        (["simulate", "-d", "synthetic", "-p", "optimal", "-p", "optimal"], "the same policy twice"),
+        (["simulate", "-d", "synthetic", "-p", "merit-fair:estimate"], "settings are written name:key=value"),
+        (["simulate", "-d", "synthetic", "-p", "random:c=1"], "random has no setting 'c'; it has none"),
+        (["simulate", "-d", "sintetic"], "no data set 'sintetic', did you mean 'synthetic'?"),
+        (["simulate", "-d", "cpap:nois=1"], "cpap has no setting 'nois', did you mean 'noise'?"),
+        (["simulate", "-d", "synthetic", "--merit", "exponential:c=900"], "c must lie between 0 and 700, got 900"),
+        (["simulate", "-d", "synthetic", "--seed", "-1"], "seed must be at least 0, got -1"),
+        (["simulate", "-d", "synthetic", "--plot", "x.gif"], "a figure is a .png, .pdf or .svg file"),
+        (["simulate", "-d", "synthetic", "--plot", "no/where.png"], "there is no folder no"),
+        (["simulate", "-d", "synthetic", "--out", "x.npz"], "is one file, but there are 2 policies"),
+        (["simulate", "--arms-file", "none.csv"], "none.csv: there is no such file"),
+        (["simulate", "--arms-file", "none.csv", "-d", "cpap"], "--arms-file cannot go together with --dataset"),
+        (["simulate", "--datset", "cpap"], "No such option"),
+        (["simulat"], "No such command"),
+        (["theory", "-d", "synthetic", "--episodes", "0"], "episodes must be at least 1, got 0"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_exit_code_2(
+    call: Any, arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = call(*arguments)
+    assert answer.code == 2
+    assert message in answer.err
+    lines = [line for line in answer.err.splitlines() if line.strip()]
+    assert len(lines) == 1
+    assert lines[0].startswith("meritfair: ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_bad_file_is_named_with_its_line(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "arms.csv").write_text("arm,p00,p01,p10,p11\nAda,0.1,0.2,0.3,1.4\n")
+    answer = call("simulate", "--arms-file", str(tmp_path / "arms.csv"))
+    assert answer.code == 2
+    assert "line 2, column p11: must lie between 0 and 1, got '1.4'" in answer.err
+
+
+def test_a_missing_extra_is_told_before_anything_is_played(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("meritfair.cli.simulate.find_spec", lambda _: None)
+    answer = call("simulate", "-d", "synthetic", "--episodes", "1000000", "--plot", "x.png")
+    assert answer.code == 2
+    assert "--plot needs the extra 'plots': pip install 'meritfair[plots]'" in answer.err
+
+
+def test_an_out_folder_that_is_a_file(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    answer = call("simulate", "-d", "synthetic", *QUICK, "--out", str(tmp_path / "taken"))
+    assert answer.code == 2
+    assert "File exists" in answer.err
+
+
+@pytest.mark.slow
+def test_interrupting_stops_at_once_with_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "meritfair", "simulate", "-d", "synthetic", "--episodes", "1000000"]
+    process = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "out")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "out").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in out + err
+    assert err.strip().splitlines()[-1] == "meritfair: stopped"
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "meritfair", "policies", "--json"], stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    assert "Traceback" not in done.stderr

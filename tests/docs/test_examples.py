@@ -1,0 +1,51 @@
+"""Every example in the README and docs/ runs as it stands there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from meritfair.cli import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]+)\)")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=lambda p: p.name)
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    example = types.ModuleType("example")
+    monkeypatch.setitem(sys.modules, "example", example)  # dataclasses look their module up
+    for language, block in BLOCK.findall(page.read_text()):
+        if language == "python":
+            exec(compile(block, page.name, "exec"), example.__dict__)
+            continue
+        for line in block.splitlines():
+            words = shlex.split(line, comments=True)
+            if words[0] == "./mf" and words[1] != "test":
+                with pytest.raises(SystemExit) as stopped:
+                    main(words[1:])
+                assert stopped.value.code == 0, line
+            else:
+                assert words[:2] in (["./mf", "test"], ["pip", "install"]), line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_ci_runs_the_readmes_test_command() -> None:
+    readme = (ROOT / "README.md").read_text()
+    commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line and not line.startswith("#")]
+    assert commands[-1] == "./mf test"
+    assert "\n./mf test\n" in readme

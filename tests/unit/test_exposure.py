@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import meritfair as mf
+from reference import plain
+
+EXACT = 1e-8
+RNG = np.random.default_rng(11)
+
+
+def cases() -> list[tuple[list[float], int]]:
+    found: list[tuple[list[float], int]] = []
+    for n_arms in range(1, 8):
+        for budget in range(1, n_arms + 1):
+            flat = RNG.uniform(0.5, 2.0, n_arms).tolist()
+            steep = np.exp(10 * RNG.uniform(-1, 1, n_arms)).tolist()
+            found += [(flat, budget), (steep, budget)]
+    return found
+
+
+@pytest.mark.parametrize(("merit", "budget"), cases())
+def test_inclusion_probabilities_equal_enumeration(merit: list[float], budget: int) -> None:
+    exposure = mf.fair_exposure(merit, budget)
+    np.testing.assert_allclose(exposure, plain.inclusion(merit, budget), rtol=0, atol=EXACT)
+    assert exposure.sum() == pytest.approx(budget, abs=EXACT)
+
+
+def test_equal_merits_share_equally() -> None:
+    for n_arms, budget in [(100, 20), (1000, 10), (50, 49)]:
+        np.testing.assert_allclose(mf.fair_exposure(np.full(n_arms, 7.0), budget), budget / n_arms, atol=EXACT)
+
+
+def test_two_groups_by_an_independent_chain() -> None:
+    # All arms of a group are alike, so the draw is a walk over how many of the first group are taken.
+    big, small, budget, weight = 60, 40, 30, 4.0
+    law = {0: 1.0}
+    for taken in range(budget):
+        following: dict[int, float] = {}
+        for first, chance in law.items():
+            up = weight * (big - first)
+            rest = small - (taken - first)
+            following[first + 1] = following.get(first + 1, 0.0) + chance * up / (up + rest)
+            following[first] = following.get(first, 0.0) + chance * rest / (up + rest)
+        law = following
+    expected = sum(first * chance for first, chance in law.items()) / big
+    exposure = mf.fair_exposure([weight] * big + [1.0] * small, budget)
+    np.testing.assert_allclose(exposure[:big], expected, atol=EXACT)
+    np.testing.assert_allclose(exposure[big:], (budget - big * expected) / small, atol=EXACT)
+
+
+@pytest.mark.parametrize("spread", [50.0, 300.0, 600.0])
+def test_merits_over_hundreds_of_orders_of_magnitude(spread: float) -> None:
+    merit = 10 ** np.linspace(spread / 2, -spread / 2, 8)
+    exposure = mf.fair_exposure(merit, 3)
+    assert exposure.sum() == pytest.approx(3, abs=EXACT)
+    if spread >= 300:
+        np.testing.assert_allclose(exposure, [1, 1, 1, 0, 0, 0, 0, 0], atol=EXACT)
+
+
+def test_only_ratios_matter() -> None:
+    merit = RNG.uniform(0.1, 1, 12)
+    for factor in (1e-300, 1e300):
+        np.testing.assert_allclose(mf.fair_exposure(merit * factor, 5), mf.fair_exposure(merit, 5), atol=1e-10)
+
+
+def test_one_pull_is_the_share_of_merit_and_all_pulls_are_certain() -> None:
+    merit = RNG.uniform(0.1, 1, 6)
+    np.testing.assert_allclose(mf.fair_exposure(merit, 1), merit / merit.sum(), rtol=1e-14)
+    np.testing.assert_array_equal(mf.fair_exposure(merit, 6), np.ones(6))
+    np.testing.assert_array_equal(mf.fair_exposure([3.0], 1), [1.0])
+
+
+def test_leading_axes_are_separate_problems() -> None:
+    merit = RNG.uniform(0.1, 1, (2, 3, 5))
+    together = mf.fair_exposure(merit, 2)
+    np.testing.assert_array_equal(together[1, 2], mf.fair_exposure(merit[1, 2], 2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.0, 2.0], 0), "budget must be between 1 and the 2 arms, got 0"),
+        (([1.0, 2.0], 3), "budget must be between 1 and the 2 arms, got 3"),
+        (([1.0], 2), "budget must be between 1 and the only arm, got 2"),
+        (([1.0, 2.0], 1.5), "budget must be a whole number, got 1.5"),
+        (([1.0, 2.0], True), "budget must be a whole number, got True"),
+        (([1.0, 0.0], 1), "merit must be positive and finite, got 0.0 for arm 1"),
+        (([1.0, -2.0], 1), "merit must be positive and finite, got -2.0 for arm 1"),
+        (([float("nan"), 2.0], 1), "got nan for arm 0"),
+        (([float("inf"), 2.0], 2), "got inf for arm 0"),
+        (([], 1), "one number for each arm"),
+        ((1.0, 1), "one number for each arm"),
+        (([1.0, 2.0], 1, "exakt"), "design must be 'sequential', got 'exakt'"),
+    ],
+)
+def test_bad_input_is_refused(arguments: Any, message: str) -> None:
+    with pytest.raises(mf.InputError, match=message):
+        mf.fair_exposure(*arguments)

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import meritfair as mf
+from meritfair.plots import exposure_bars, plot_runs, regret_curve
+
+
+@pytest.fixture(scope="module")
+def run() -> mf.Run:
+    sets = mf.datasets.instances("cpap", 6, 4, seed=2)
+    return mf.simulate(sets, mf.MeritFair(estimate="mean"), budget=2, episodes=30, horizon=20, seed=3)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
+def test_a_saved_run_comes_back_whole(run: mf.Run, tmp_path: Path, suffix: str) -> None:
+    run.save(tmp_path / f"run{suffix}")
+    back = mf.Run.load(tmp_path / f"run{suffix}")
+    for field in dataclasses.fields(mf.Run):
+        before, after = getattr(run, field.name), getattr(back, field.name)
+        if field.name == "settings":
+            assert before == after
+        else:
+            np.testing.assert_array_equal(before, after)
+            assert before.dtype == after.dtype
+    assert back.summary() == run.summary()
+    assert [f.name for f in tmp_path.iterdir()] == [f"run{suffix}"]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
+def test_the_same_run_is_the_same_bytes(run: mf.Run, tmp_path: Path, suffix: str) -> None:
+    run.save(tmp_path / f"a{suffix}")
+    run.save(tmp_path / f"b{suffix}")
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+
+
+def test_the_file_says_how_to_make_it_again(run: mf.Run, tmp_path: Path) -> None:
+    run.save(tmp_path / "run.parquet")
+    table = pq.read_table(tmp_path / "run.parquet")
+    assert table.num_rows == 4
+    assert len(table.column("fairness_regret")[0].as_py()) == 30
+    meta = json.loads(table.schema.metadata[b"meritfair"])
+    assert meta["seed"] == 3
+    assert meta["versions"]["meritfair"] == mf.__version__
+    assert meta["policy"] == {
+        "name": "merit-fair",
+        "merit": {"kind": "exponential", "c": 3.0},
+        "delta": 0.01,
+        "estimate": "mean",
+        "design": "sequential",
+    }
+    assert meta["problem"]["names"][0] == "non-adherer-1"
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
+def test_damaged_files_are_named(run: mf.Run, tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"run{suffix}"
+    run.save(file)
+    whole = file.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"", b"nonsense"):
+        file.write_bytes(damaged)
+        with pytest.raises(mf.FileError, match=f"run{suffix}: does not hold a whole run"):
+            mf.Run.load(file)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    mf.datasets.write_arms(mf.datasets.synthetic(3, seed=1), tmp_path / "arms.parquet")
+    np.savez(tmp_path / "other.npz", x=np.ones(3))
+    for name in ("arms.parquet", "other.npz"):
+        with pytest.raises(mf.FileError, match="does not hold a whole run"):
+            mf.Run.load(tmp_path / name)
+    with pytest.raises(mf.FileError, match="there is no such file"):
+        mf.Run.load(tmp_path / "none.npz")
+    with pytest.raises(mf.FileError, match=r"\.parquet or \.npz"):
+        mf.Run.load(tmp_path / "run.csv")
+
+
+def test_saving_where_it_cannot_be_saved(run: mf.Run, tmp_path: Path) -> None:
+    with pytest.raises(mf.FileError, match=r"\.parquet or \.npz"):
+        run.save(tmp_path / "run.csv")
+    with pytest.raises(mf.FileError, match="cannot be written"):
+        run.save(tmp_path / "nowhere" / "run.npz")
+
+
+def test_summary_holds_the_numbers_of_the_arrays(run: mf.Run) -> None:
+    summary = run.summary()
+    total = run.fairness_regret.sum(axis=1)
+    assert summary["fairness_regret"].mean == pytest.approx(total.mean())
+    assert summary["fairness_regret"].low < total.mean() < summary["fairness_regret"].high
+    assert summary["good_state"].mean == pytest.approx(run.reward.sum() / (4 * 6 * 30 * 20))
+    assert summary["longest_wait"].mean == pytest.approx(run.longest_wait.max(axis=1).mean())
+    assert set(summary) >= {"jain", "gini", "hhi", "first_valid_episode", "coverage_gap"}
+
+
+def test_a_custom_merit_keeps_its_name(tmp_path: Path) -> None:
+    merit = mf.CustomMerit(lambda mu: 2 + mu, lipschitz=1.0, name="two plus")
+    arms = mf.datasets.synthetic(3, seed=1)
+    run = mf.simulate(arms, mf.MeritFair(merit=merit), budget=1, episodes=2, horizon=3, seed=1)
+    run.save(tmp_path / "run.npz")
+    assert mf.Run.load(tmp_path / "run.npz").merit_label == "two plus"
+
+
+def test_curve_and_bars_are_the_numbers_of_the_run(run: mf.Run) -> None:
+    curve = regret_curve(run)
+    assert curve.steps[-1] == 30 * 20
+    assert curve.mean[-1] == pytest.approx(run.fairness_regret.sum(axis=1).mean())
+    assert (curve.low <= curve.high).all()
+    bars = exposure_bars(run)
+    assert bars.given.sum() == pytest.approx(2)
+    assert bars.fair.sum() == pytest.approx(2)
+    assert (np.diff(bars.fair) > 0).all()
+
+
+def test_long_runs_are_thinned_for_the_figure() -> None:
+    arms = mf.datasets.synthetic(2, seed=1)
+    long = mf.simulate(arms, mf.Random(), budget=1, episodes=3000, horizon=1, seed=1)
+    curve = regret_curve(long)
+    assert len(curve.steps) == 1000
+    assert curve.steps[[0, -1]].tolist() == [1, 3000]
+
+
+def test_figure_has_both_panels_with_labels(run: mf.Run, tmp_path: Path) -> None:
+    other = mf.simulate(run.arms, mf.Optimal(), budget=2, episodes=30, horizon=20, seed=3)
+    figure = plot_runs([run, other], ["ours", "greedy"])
+    left, right = figure.axes
+    assert left.get_legend_handles_labels()[1] == ["ours", "greedy"]
+    assert set(right.get_legend_handles_labels()[1]) == {"ours", "greedy", "fair exposure"}
+    assert left.get_xlabel() == "steps"
+    assert len(left.lines) == 2
+    assert len(left.collections) == 2  # a band for each
+    for suffix in ("png", "svg", "pdf"):
+        figure.savefig(tmp_path / f"figure.{suffix}")
+    assert len(run.plot().axes) == 2
+
+
+def test_figure_refuses_runs_that_do_not_belong_together(run: mf.Run) -> None:
+    other = mf.simulate(mf.datasets.synthetic(2, seed=1), mf.Random(), budget=1, episodes=2, horizon=2, seed=1)
+    for runs in ([], [run, other]):
+        with pytest.raises(mf.InputError, match="same number of arms and budget"):
+            plot_runs(runs)
+
+
+def test_figures_without_matplotlib_say_what_to_install(run: mf.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.style", None)
+    with pytest.raises(mf.MissingExtraError, match=r"pip install 'meritfair\[plots\]'"):
+        run.plot()

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import meritfair as mf
+from meritfair.model import theory
+
+ARMS = mf.datasets.synthetic(n_arms=5, seed=1, budget=1, authors=True)
+
+
+def test_largest_exposure_of_one_pull_is_the_extreme_share() -> None:
+    merit = mf.Exponential(3.0)
+    expected = math.exp(3) / (math.exp(3) + 4 * math.exp(-3))
+    assert theory.largest_exposure(5, 1, merit) == pytest.approx(expected, rel=1e-12)
+    assert theory.largest_exposure(5, 5, merit) == 1.0
+    assert theory.largest_exposure(1, 1, merit) == 1.0
+
+
+def test_coverage_gap_limit_is_lemma_5_1() -> None:
+    merit, N, K, H, epsilon = mf.Exponential(1.0), 5, 1, 200, 0.1
+    most = math.e / (math.e + 4 / math.e)
+    A = 2 * (1 - epsilon) ** H
+    B = most**H + (1 - math.exp(-2) / N) ** H
+    assert theory.coverage_gap_limit(epsilon, N, K, H, merit) == pytest.approx(1 / (1 - (A + B - A * B)), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_arms", "budget", "horizon", "c"),
+    [
+        (0.01, 5, 1, 200, 3.0),  # the paper's own setting
+        (0.0, 5, 1, 200, 1.0),  # degenerate arms: a state may never be left
+        (0.1, 5, 5, 200, 1.0),  # everyone is always pulled
+        (0.1, 1, 1, 200, 1.0),
+        (0.1, 5, 1, 1, 1.0),
+    ],
+)
+def test_where_the_lemma_says_nothing_the_limit_is_infinite(
+    epsilon: float, n_arms: int, budget: int, horizon: int, c: float
+) -> None:
+    assert theory.coverage_gap_limit(epsilon, n_arms, budget, horizon, mf.Exponential(c)) == math.inf
+
+
+def test_coverage_gap_limit_holds_on_average() -> None:
+    # G_i = 1 / psi is the mean number of episodes until one covers the arm.
+    merit = mf.Exponential(1.0)
+    arms = mf.datasets.synthetic(n_arms=5, seed=3, epsilon=0.1)
+    run = mf.simulate(arms, mf.MeritFair(merit=merit), budget=1, episodes=100, runs=5, horizon=200, seed=0)
+    limit = theory.coverage_gap_limit(0.1, 5, 1, 200, merit)
+    assert limit < 1.01
+    assert run.coverage_gap.mean() <= 2  # so hardly any episode misses
+
+
+def test_benefit_error_bound_is_theorem_5_4() -> None:
+    d = np.array([[0.1, 0.2], [0.3, 0.4]])
+    expected = (0.4 + 2 * 0.2 + 0.3 + 2 * 0.1) / ((1 - 0.8) * (1 - 0.3))
+    assert float(theory.benefit_error_bound(d, eta=0.8, omega=0.3)) == pytest.approx(expected, rel=1e-14)
+
+
+def test_benefit_error_bound_holds_wherever_the_truth_is_in_the_ball() -> None:
+    rng = np.random.default_rng(8)
+    P = rng.uniform(0.05, 0.95, (300, 2, 2))
+    visits = rng.integers(2_000, 50_000, P.shape)
+    ball = mf.Ball(mf.Counts(visits, rng.binomial(visits, P)), episode=50, delta=0.01)
+    valid = ball.contains(P) & (ball.eta < 1).all(axis=-1)
+    assert valid.sum() > 100
+    eta, omega = float(ball.eta[valid].max()), float(ball.omega[valid].max())
+    bound = theory.benefit_error_bound(ball.radius, eta, omega)
+    for kind in ("optimistic", "mean", "pessimistic"):
+        error = np.abs(mf.benefit(ball.estimate(kind)) - mf.benefit(P))
+        assert (error[valid] <= bound[valid]).all()
+
+
+def test_regret_bound_is_theorem_5_5() -> None:
+    N, T, delta, t0, G, eta, omega = 5, 10_000, 0.01, 37, 8, 0.95, 0.6
+    L, gamma = 3 * math.exp(3), math.exp(-3)
+    main = 96 * L * math.sqrt(G * T * math.log(8 * N * T / delta)) / (gamma * (1 - eta) * (1 - omega))
+    bound = theory.regret_bound(
+        [T, 4 * T],
+        n_arms=N,
+        merit=mf.Exponential(3.0),
+        delta=delta,
+        first_valid_episode=t0,
+        coverage_gap=G,
+        eta=eta,
+        omega=omega,
+    )
+    assert bound[0] == pytest.approx(N * t0 + N * math.sqrt(T) + main, rel=1e-12)
+    assert bound.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"eta": 1.0}, "eta must be below 1"),
+        ({"omega": 1.5}, "omega must be below 1"),
+        ({"delta": 1.0}, "delta must lie strictly between 0 and 1"),
+        ({"coverage_gap": 0.5}, "coverage_gap must be at least 1"),
+        ({"first_valid_episode": -1}, "first_valid_episode must be at least 0"),
+        ({"episodes": 0}, "episodes must be positive, got 0"),
+        ({"n_arms": 0}, "n_arms must be at least 1"),
+    ],
+)
+def test_regret_bound_refuses_what_the_theorem_does_not_cover(change: dict[str, Any], message: str) -> None:
+    known: dict[str, Any] = {
+        "episodes": 100,
+        "n_arms": 5,
+        "merit": mf.Exponential(1.0),
+        "delta": 0.01,
+        "first_valid_episode": 3,
+        "coverage_gap": 2,
+        "eta": 0.9,
+        "omega": 0.5,
+    }
+    known.update(change)
+    with pytest.raises(mf.InputError, match=message):
+        theory.regret_bound(**known)
+
+
+def test_regret_bound_holds_in_a_run() -> None:
+    merit = mf.Exponential(1.0)
+    run = mf.simulate(ARMS, mf.MeritFair(merit=merit), budget=1, episodes=300, runs=4, seed=2)
+    for r in range(run.runs):
+        t0 = int(run.first_valid_episode[r])
+        assert t0 < run.episodes
+        bound = theory.regret_bound(
+            np.arange(t0 + 1, 301),
+            n_arms=5,
+            merit=merit,
+            delta=0.01,
+            first_valid_episode=t0,
+            coverage_gap=int(run.coverage_gap[r]),
+            eta=float(run.eta[r, t0:].max()),
+            omega=float(run.omega[r, t0:].max()),
+        )
+        assert (np.cumsum(run.fairness_regret[r])[t0:] <= bound).all()
+
+
+def test_expected_visits_are_those_of_the_chain() -> None:
+    exposure, horizon = mf.fair_exposure(mf.Exponential(3.0)(ARMS.benefit), 2), 7
+    visits = theory.expected_visits(ARMS, exposure, horizon)
+    for i, P in enumerate(ARMS.transitions):
+        good, expected = 0.5, np.zeros((2, 2))
+        for _ in range(horizon):
+            e = exposure[i]
+            expected += np.outer([1 - good, good], [1 - e, e])
+            from_state = P @ [1 - e, e]
+            good = good * from_state[1] + (1 - good) * from_state[0]
+        np.testing.assert_allclose(visits[i], expected, rtol=1e-12)
+
+
+def test_information_limit_by_numerical_derivatives() -> None:
+    merit, budget, horizon = mf.Exponential(2.0), 2, 50
+    J = np.empty((5, 5))
+    for j in range(5):
+        step = np.zeros(5)
+        step[j] = 1e-6
+        up, down = (mf.merit_share(merit(ARMS.benefit + sign * step)) for sign in (1, -1))
+        J[:, j] = (up - down) / 2e-6
+    visits = theory.expected_visits(ARMS, mf.fair_exposure(merit(ARMS.benefit), budget), horizon)
+    v = np.zeros(5)
+    for s in (0, 1):
+        for a in (0, 1):
+            step2 = np.zeros((2, 2))
+            step2[s, a] = 1e-6
+            slope = (mf.benefit(ARMS.transitions + step2) - mf.benefit(ARMS.transitions - step2)) / 2e-6
+            p = ARMS.transitions[:, s, a]
+            v += slope**2 * p * (1 - p) / visits[:, s, a]
+    expected = math.sqrt(2 / math.pi) * np.sqrt(J**2 @ v).sum() * sum(1 / math.sqrt(t) for t in range(1, 301))
+    assert float(mf.information_limit(ARMS, budget, 300, horizon, merit)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_information_limit_of_many_lengths_and_of_no_information() -> None:
+    limits = mf.information_limit(ARMS, 1, [1, 10, 100])
+    assert (np.diff(limits) > 0).all()
+    assert float(mf.information_limit(ARMS, 1, 10)) == limits[1]
+    assert float(mf.information_limit(ARMS, 5, 10)) == math.inf
+    assert float(mf.information_limit(ARMS, 5, 10, merit=mf.Exponential(0.0))) == 0  # all alike: nothing to learn
+    for episodes in (0, 1.5, [1, 0]):
+        with pytest.raises(mf.InputError, match="episodes must be whole numbers"):
+            mf.information_limit(ARMS, 1, episodes)
+
+
+@pytest.mark.slow
+def test_posterior_mean_reaches_the_information_limit() -> None:
+    # Late in a run, where the first episodes' lack of any data no longer counts. The standard error of the
+    # ratio is about 0.02; the optimistic estimate is far above.
+    ratio = {}
+    for estimate in ("mean", "optimistic"):
+        run = mf.simulate(ARMS, mf.MeritFair(estimate=estimate), budget=1, episodes=400, runs=150, seed=7)
+        late = run.fairness_regret[:, 200:].sum(axis=1).mean()
+        ratio[estimate] = late / np.diff(mf.information_limit(ARMS, 1, [200, 400]))[0]
+    assert 0.9 < ratio["mean"] < 1.1
+    assert ratio["optimistic"] > 4
