@@ -36,7 +36,7 @@ def print_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading, side in columns:
         right = side == "right"
         table.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
@@ -45,7 +45,9 @@ def print_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]
     console = Console(markup=False)
     if title:
         console.print(title, highlight=False)
+    console.print()
     console.print(table)
+    console.print()
 
 
 def print_note(text: str) -> None:
