@@ -23,6 +23,7 @@ __all__ = ["ExposureBars", "RegretCurve", "exposure_bars", "plot_runs", "regret_
 
 _MOST_POINTS = 1000  # more than a figure can show
 _MOST_TICKS = 20
+_MOST_BARS = 100
 
 
 @dataclass(frozen=True)
@@ -81,36 +82,46 @@ def plot_runs(runs: Sequence[Run], labels: Sequence[str] | None = None) -> Figur
     with matplotlib.style.context(str(files("meritfair") / "meritfair.mplstyle")):
         figure = Figure(figsize=(10, 4.4), layout="constrained")
         left, right = figure.subplots(1, 2)
-        _draw_regret(left, runs, names)
-        _draw_exposure(right, runs, names)
+        lines = _draw_regret(left, runs)
+        fair = _draw_exposure(right, runs)
+        columns = 4 if sum(map(len, names)) < 90 else 2
+        figure.legend([*lines, fair], [*names, "fair exposure"], loc="outside upper left", ncols=columns)
         figure.supxlabel(_caption(runs[0]), fontsize=8.5, color="#444444", x=0.01, ha="left")
     return figure
 
 
-def _draw_regret(axes: Axes, runs: Sequence[Run], names: Sequence[str]) -> None:
-    for run, name in zip(runs, names, strict=True):
+def _draw_regret(axes: Axes, runs: Sequence[Run]) -> list[Any]:
+    """Draw a line for each run, with its band; return the lines."""
+    lines = []
+    for run in runs:
         curve = regret_curve(run)
-        (line,) = axes.plot(curve.steps, curve.mean, label=name)
+        (line,) = axes.plot(curve.steps, curve.mean)
+        lines.append(line)
         if run.runs > 1:
             axes.fill_between(curve.steps, curve.low, curve.high, color=line.get_color(), alpha=0.18, linewidth=0)
     axes.set(title="Fairness regret", xlabel="steps", ylabel="regret, added up over episodes", ylim=(0, None))
     axes.set_xlim(0, max(run.episodes * run.horizon for run in runs))
     axes.xaxis.set_major_formatter(_thousands)
-    axes.legend(loc="upper left")
+    return lines
 
 
-def _draw_exposure(axes: Axes, runs: Sequence[Run], names: Sequence[str]) -> None:
+def _draw_exposure(axes: Axes, runs: Sequence[Run]) -> Any:
+    """Draw the exposure of each arm, as bars or for many as dots, and the fair ones; return their mark."""
     n_arms = runs[0].n_arms
     place, width = np.arange(1, n_arms + 1), 0.8 / len(runs)
-    for number, (run, name) in enumerate(zip(runs, names, strict=True)):
-        axes.bar(place + (number - (len(runs) - 1) / 2) * width, exposure_bars(run).given, width, label=name)
+    given = [exposure_bars(run).given for run in runs]
     fair = exposure_bars(runs[0]).fair
-    axes.hlines(fair, place - 0.45, place + 0.45, color="black", linewidth=1.4, label="fair exposure")
+    for number, heights in enumerate(given):
+        if n_arms * len(runs) <= _MOST_BARS:
+            axes.bar(place + (number - (len(runs) - 1) / 2) * width, heights, width)
+        else:
+            axes.plot(place, heights, ".", markersize=5)
+    mark = axes.hlines(fair, place - 0.45, place + 0.45, color="black", linewidth=1.4, zorder=3)
     axes.set(title="Exposure", xlabel="arms, from least to most benefit", ylabel="chance of a pull at a step")
-    axes.set_ylim(0, max(1e-9, *(float(bars.max()) for bars in [fair, *(exposure_bars(r).given for r in runs)])) * 1.05)
+    axes.set_ylim(0, 1.05 * max(float(heights.max()) for heights in [fair, *given]))
     axes.set_xticks(place if n_arms <= _MOST_TICKS else np.linspace(1, n_arms, 5).round())
     axes.grid(visible=False, axis="x")
-    axes.legend(loc="upper left")
+    return mark
 
 
 def _caption(run: Run) -> str:
@@ -119,7 +130,7 @@ def _caption(run: Run) -> str:
         f"merit {run.merit_label}, seed {run.settings['seed']}."
     ]
     if run.runs > 1:
-        parts.append(f"Lines and bars: mean of {run.runs} runs; bands: the middle 80 % of runs.")
+        parts.append(f"Means of {run.runs} runs; bands: the middle 80 % of runs.")
     return " ".join(parts)
 
 

@@ -30,7 +30,7 @@ def test_inclusion_probabilities_equal_enumeration(merit: list[float], budget: i
 
 
 def test_equal_merits_share_equally() -> None:
-    for n_arms, budget in [(100, 20), (1000, 10), (50, 49)]:
+    for n_arms, budget in [(100, 20), (1000, 10), (50, 49), (300, 150)]:
         np.testing.assert_allclose(mf.fair_exposure(np.full(n_arms, 7.0), budget), budget / n_arms, atol=EXACT)
 
 
