@@ -7,8 +7,8 @@ npz, with its settings, seed and versions inside.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import zipfile
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -180,7 +180,8 @@ class Run:
         """Write everything to one .parquet or .npz file, which replaces an old one once it is complete."""
         file = Path(path)
         arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
-        meta = json.dumps({"format": _FORMAT, **self.settings}, sort_keys=True)
+        digest = _digest(arrays, self.settings)
+        meta = json.dumps({"format": _FORMAT, "digest": digest, **self.settings}, sort_keys=True)
         if _suffix(file) == ".npz":
             write_whole(file, lambda temporary: np.savez_compressed(temporary, **{**arrays, _META: np.array(meta)}))
         else:
@@ -196,11 +197,11 @@ class Run:
         try:
             arrays, meta = _read_npz(file) if suffix == ".npz" else _read_parquet(file)
             settings = json.loads(meta)
-            if settings.pop("format", None) != _FORMAT:
-                raise KeyError("format")
-            return cls(settings=settings, **{name: arrays[name] for name in _ARRAYS})
-        except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-            raise FileError(file, f"does not hold a whole run saved by meritfair ({error})") from None
+            if settings.pop("format", None) != _FORMAT or settings.pop("digest", None) != _digest(arrays, settings):
+                raise ValueError("its contents do not match their checksum")
+        except Exception as error:  # damaged bytes can make a reader fail in any way
+            raise FileError(file, f"does not hold a whole run saved by meritfair ({error})") from error
+        return cls(settings=settings, **arrays)
 
     @property
     def merit_settings(self) -> dict[str, Any]:
@@ -222,6 +223,15 @@ def _suffix(file: Path) -> str:
     if suffix not in (".parquet", ".npz"):
         raise FileError(file, "runs are kept in .parquet or .npz files")
     return suffix
+
+
+def _digest(arrays: dict[str, AnyArray], settings: dict[str, Any]) -> str:
+    """Return a checksum of everything in a run, so that a damaged file is never taken for a whole one."""
+    total = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for name in _ARRAYS:
+        total.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape} ".encode())
+        total.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return total.hexdigest()
 
 
 def _read_npz(file: Path) -> tuple[dict[str, AnyArray], str]:

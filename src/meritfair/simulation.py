@@ -171,6 +171,8 @@ def _instances(arms: Arms | Sequence[Arms], runs: int | None) -> list[Arms]:
     sizes = sorted({one.n_arms for one in each})
     if len(sizes) > 1:
         raise InputError(f"all sets of arms must be of one size, got sizes {', '.join(map(str, sizes))}")
+    if len({one.names for one in each}) > 1:
+        raise InputError("all sets of arms must have the same names, as results are by arm")
     return each
 
 
@@ -191,7 +193,7 @@ def _play(
     for t in range(episodes):
         counts = Counts(visits, good)
         ball = Ball(counts, t + 1, problem.delta)
-        plan = policy.plan(View(counts, t + 1, problem.budget, problem.transitions))
+        plan = _check_plan(policy.plan(View(counts, t + 1, problem.budget, problem.transitions)), problem)
         if t > 0 and not problem.carry_states:
             states = _random_states(environment, n_arms)
         pulls, path, line = _episode(plan, problem, states, line, environment, luck)
@@ -226,13 +228,22 @@ def _play(
     }
 
 
+def _check_plan(plan: Plan, problem: Problem) -> Lottery | StepPlan:
+    """Return what a policy has planned, if it can be played."""
+    if not isinstance(plan, (Lottery, StepPlan)):
+        raise InputError(f"a policy must plan a Lottery or a StepPlan, got {plan!r}")
+    if plan.n_arms not in (None, problem.n_arms):
+        raise InputError(f"the policy planned for {plan.n_arms} arms, but there are {problem.n_arms}")
+    return plan
+
+
 def _random_states(environment: list[np.random.Generator], n_arms: int) -> BoolArray:
     """Return every arm bad or good with probability 1/2, shape (runs, N)."""
     return np.stack([rng.random(n_arms) < 0.5 for rng in environment])
 
 
 def _episode(
-    plan: Plan,
+    plan: Lottery | StepPlan,
     problem: Problem,
     states: BoolArray,
     line: IntArray,
@@ -246,8 +257,6 @@ def _episode(
         exponential = np.stack([rng.standard_exponential(shape) for rng in luck])
         pulls = np.broadcast_to(plan.pulls(exponential, problem.budget), uniform.shape)
         return pulls, walk(problem.transitions, states, pulls, uniform), line
-    if not isinstance(plan, StepPlan):
-        raise InputError(f"a policy must plan a Lottery or a StepPlan, got {plan!r}")
     noise = np.stack([rng.random(shape) for rng in luck])
     pulls = np.empty(uniform.shape, dtype=np.bool_)
     path = np.empty((problem.runs, problem.horizon + 1, problem.n_arms), dtype=np.bool_)

@@ -69,6 +69,29 @@ def test_damaged_files_are_named(run: mf.Run, tmp_path: Path, suffix: str) -> No
             mf.Run.load(file)
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
+def test_flipped_bits_are_noticed_wherever_they_matter(run: mf.Run, tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"run{suffix}"
+    run.save(file)
+    whole = bytearray(file.read_bytes())
+    rng = np.random.default_rng(1)
+    noticed = 0
+    for _ in range(150):
+        place, bit = int(rng.integers(len(whole))), int(rng.integers(8))
+        damaged = whole.copy()
+        damaged[place] ^= 1 << bit
+        file.write_bytes(damaged)
+        try:
+            back = mf.Run.load(file)
+        except mf.FileError:
+            noticed += 1
+            continue
+        assert back.settings == run.settings  # what is not noticed changed nothing
+        for field in dataclasses.fields(mf.Run)[1:]:
+            np.testing.assert_array_equal(getattr(back, field.name), getattr(run, field.name))
+    assert noticed > 75
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     mf.datasets.write_arms(mf.datasets.synthetic(3, seed=1), tmp_path / "arms.parquet")
     np.savez(tmp_path / "other.npz", x=np.ones(3))

@@ -177,6 +177,31 @@ def test_policy_in_plain_python() -> None:
     assert (run.pulls.sum(axis=1) == 2 * 12 * 9).all()
 
 
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (lambda: Lottery(np.ones(3)), "the policy planned for 3 arms, but there are 4"),
+        (lambda: PriorityTable(np.ones((5, 2))), "the policy planned for 5 arms, but there are 4"),
+        (lambda: Lottery(np.array([1.0, 0.0, 1.0, 1.0])), "merit must be positive and finite, got 0.0 for arm 1"),
+        (lambda: Lottery(np.array([1.0, 1.0, np.nan, 1.0])), "got nan for arm 2"),
+        (lambda: PriorityTable(np.ones(4)), r"index must have shape \(\.\.\., N, 2\) by arm and state, got \(4,\)"),
+        (lambda: PriorityTable(np.full((4, 2), np.nan)), "got nan for arm 0"),
+        (lambda: np.ones(4), "a policy must plan a Lottery or a StepPlan"),
+    ],
+)
+def test_a_plan_that_cannot_be_played_is_refused(plan: Any, message: str) -> None:
+    @dataclass(frozen=True)
+    class Broken(mf.Policy):
+        name: ClassVar[str] = "broken"
+
+        def plan(self, view: View) -> Plan:
+            made: Plan = plan()
+            return made
+
+    with pytest.raises(mf.InputError, match=message):
+        play(Broken())
+
+
 def test_state_dependent_policies_are_measured_by_what_they_pulled() -> None:
     @dataclass(frozen=True)
     class HelpTheBad(mf.Policy):
@@ -229,6 +254,7 @@ def test_progress_is_told() -> None:
         ({"arms": []}, "arms must be Arms or a sequence of Arms"),
         ({"arms": [ARMS, ARMS], "runs": 3}, "runs must be the number of sets of arms, 2, got 3"),
         ({"arms": [ARMS, mf.datasets.synthetic(5, seed=1)], "runs": None}, "of one size, got sizes 4, 5"),
+        ({"arms": [ARMS, mf.Arms(ARMS.transitions, "abcd")], "runs": None}, "must have the same names"),
     ],
 )
 def test_bad_problems_are_refused(changes: dict[str, Any], message: str) -> None:

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meritfair.checks import float_array
 from meritfair.engine.pulls import first_pulls, sequential_pulls
-from meritfair.model.exposure import merit_share
+from meritfair.errors import InputError
+from meritfair.model.exposure import check_merit, merit_share
 
 if TYPE_CHECKING:
     from meritfair.arrays import BoolArray, FloatArray, IntArray
@@ -27,6 +29,11 @@ __all__ = ["Lottery", "Plan", "PriorityTable", "Rotation", "StepPlan"]
 
 class Plan(ABC):
     """What to do in the next episode."""
+
+    @property
+    def n_arms(self) -> int | None:
+        """How many arms the plan is made for; None if it suits any number."""
+        return None
 
     @abstractmethod
     def share(self, n_arms: int, budget: int) -> FloatArray | None:
@@ -47,6 +54,13 @@ class Lottery(Plan):
     """
 
     merit: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "merit", check_merit(self.merit))
+
+    @property
+    def n_arms(self) -> int:
+        return int(self.merit.shape[-1])
 
     def share(self, n_arms: int, budget: int) -> FloatArray:  # noqa: ARG002
         return merit_share(self.merit)
@@ -86,6 +100,18 @@ class PriorityTable(StepPlan):
     """
 
     index: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "index", float_array("index", self.index))
+        if self.index.ndim < 2 or self.index.shape[-1] != 2:
+            raise InputError(f"index must have shape (..., N, 2) by arm and state, got {self.index.shape}")
+        missing = np.argwhere(np.isnan(self.index))
+        if len(missing):
+            raise InputError(f"index must be a number for each arm and state, got nan for arm {missing[0, -2]}")
+
+    @property
+    def n_arms(self) -> int:
+        return int(self.index.shape[-2])
 
     def share(self, n_arms: int, budget: int) -> FloatArray | None:  # noqa: ARG002
         if not np.array_equal(self.index[..., 0], self.index[..., 1]):
