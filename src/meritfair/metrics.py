@@ -31,6 +31,7 @@ __all__ = [
     "hhi",
     "interval",
     "jain",
+    "largest_after",
 ]
 
 
@@ -76,6 +77,26 @@ def first_valid_episode_authors(eta: npt.ArrayLike, horizon: int) -> IntArray:
     """
     narrow = float_array("eta", eta) < 1
     return np.asarray(np.where(narrow.any(axis=-1), np.argmax(narrow, axis=-1) + 1, horizon), dtype=np.int64)
+
+
+def largest_after(values: npt.ArrayLike, episode: npt.ArrayLike) -> FloatArray:
+    """Return the largest value after an episode, as Definition 5.2 takes eta and omega after t0; NaN if none is left.
+
+    Parameters
+    ----------
+    values : array_like, shape (..., episodes)
+    episode : array_like of int, shape (...)
+        Counted from 1; 0 takes all episodes.
+
+    Examples
+    --------
+    >>> largest_after([[1.0, 0.9, 0.8], [1.0, 1.0, 1.0]], [1, 3])
+    array([0.9, nan])
+    """
+    x = float_array("values", values)
+    later = np.arange(1, x.shape[-1] + 1) > np.asarray(episode)[..., None]
+    largest = np.max(x, axis=-1, where=later, initial=-np.inf)
+    return np.where(later.any(axis=-1), largest, np.nan)
 
 
 def coverage_gap(covered: npt.ArrayLike) -> IntArray:

@@ -38,7 +38,10 @@ class RegretCurve:
 
 @dataclass(frozen=True)
 class ExposureBars:
-    """Exposure by arm, arms in order of benefit in each run, then averaged over runs."""
+    """Exposure by arm, arms in order of benefit in each run, then averaged over runs.
+
+    ``given`` has a row for each policy, shape (policies, N); ``fair`` is the same for all, shape (N,).
+    """
 
     given: FloatArray
     fair: FloatArray
@@ -52,13 +55,15 @@ def regret_curve(run: Run) -> RegretCurve:
     return RegretCurve((keep + 1.0) * run.horizon, total[:, keep].mean(axis=0), low, high)
 
 
-def exposure_bars(run: Run) -> ExposureBars:
-    """Return what the exposure panel shows of a run."""
+def exposure_bars(runs: Sequence[Run]) -> ExposureBars:
+    """Return what the exposure panel shows of runs, whose fair exposures are those of the first."""
+    given = np.stack([_by_benefit(run, run.exposure) for run in runs])
+    return ExposureBars(given, _by_benefit(runs[0], runs[0].fair_exposure))
+
+
+def _by_benefit(run: Run, exposure: FloatArray) -> FloatArray:
     order = np.argsort(run.fair_merit, axis=1, kind="stable")
-    return ExposureBars(
-        np.take_along_axis(run.exposure, order, axis=1).mean(axis=0),
-        np.take_along_axis(run.fair_exposure, order, axis=1).mean(axis=0),
-    )
+    return np.asarray(np.take_along_axis(exposure, order, axis=1).mean(axis=0))
 
 
 def plot_runs(runs: Sequence[Run], labels: Sequence[str] | None = None) -> Figure:
@@ -109,29 +114,22 @@ def _draw_exposure(axes: Axes, runs: Sequence[Run]) -> Any:
     """Draw the exposure of each arm, as bars or for many as dots, and the fair ones; return their mark."""
     n_arms = runs[0].n_arms
     place, width = np.arange(1, n_arms + 1), 0.8 / len(runs)
-    given = [exposure_bars(run).given for run in runs]
-    fair = exposure_bars(runs[0]).fair
-    for number, heights in enumerate(given):
+    bars = exposure_bars(runs)
+    for number, heights in enumerate(bars.given):
         if n_arms * len(runs) <= _MOST_BARS:
             axes.bar(place + (number - (len(runs) - 1) / 2) * width, heights, width)
         else:
             axes.plot(place, heights, ".", markersize=5)
-    mark = axes.hlines(fair, place - 0.45, place + 0.45, color="black", linewidth=1.4, zorder=3)
+    mark = axes.hlines(bars.fair, place - 0.45, place + 0.45, color="black", linewidth=1.4, zorder=3)
     axes.set(title="Exposure", xlabel="arms, from least to most benefit", ylabel="chance of a pull at a step")
-    axes.set_ylim(0, 1.05 * max(float(heights.max()) for heights in [fair, *given]))
+    axes.set_ylim(0, 1.05 * max(float(bars.given.max()), float(bars.fair.max())))
     axes.set_xticks(place if n_arms <= _MOST_TICKS else np.linspace(1, n_arms, 5).round())
     axes.grid(visible=False, axis="x")
     return mark
 
 
 def _caption(run: Run) -> str:
-    parts = [
-        f"{run.n_arms} arms, {run.budget} pulled at each step, {run.episodes:,} episodes of {run.horizon} steps, "
-        f"merit {run.merit_label}, seed {run.settings['seed']}."
-    ]
-    if run.runs > 1:
-        parts.append(f"Means of {run.runs} runs; bands: the middle 80 % of runs.")
-    return " ".join(parts)
+    return run.description + (". Means of the runs; bands: the middle 80 % of them." if run.runs > 1 else "")
 
 
 def _thousands(value: float, _: Any) -> str:

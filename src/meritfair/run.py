@@ -22,7 +22,7 @@ from meritfair.metrics import Interval, interval
 from meritfair.model.arms import Arms
 from meritfair.model.exposure import fair_exposure
 from meritfair.model.merit import merit_from_settings
-from meritfair.storage import write_whole
+from meritfair.storage import check_suffix, write_whole
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -35,6 +35,7 @@ __all__ = ["Run"]
 
 _FORMAT = "meritfair-run-1"
 _META = "meritfair"
+_SUFFIXES = (".parquet", ".npz")
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +142,31 @@ class Run:
         """t0 as the authors' code has it: the first episode with every eta below 1, shape (runs,)."""
         return metrics.first_valid_episode_authors(self.eta, self.horizon)
 
+    @property
+    def largest_eta(self) -> FloatArray:
+        """The paper's eta (Definition 5.2): the largest after t0, NaN if t0 is the last episode; shape (runs,)."""
+        return metrics.largest_after(self.eta, self.first_valid_episode)
+
+    @property
+    def largest_omega(self) -> FloatArray:
+        """The paper's omega (Definition 5.2): the largest after t0, NaN if t0 is the last episode; shape (runs,)."""
+        return metrics.largest_after(self.omega, self.first_valid_episode)
+
+    @property
+    def merit_label(self) -> str:
+        """The merit function that fairness was measured by, in words."""
+        settings = self.settings["problem"]["merit"]
+        return str(settings["name"]) if settings["kind"] == "custom" else str(merit_from_settings(settings))
+
+    @property
+    def description(self) -> str:
+        """What was simulated, in one line."""
+        return (
+            f"{self.n_arms} arms, {self.budget} pulled at each step · "
+            f"{self.episodes:,} episodes of {self.horizon} steps · "
+            f"{self.runs} run{'s' * (self.runs != 1)} · merit {self.merit_label} · seed {self.settings['seed']}"
+        )
+
     def summary(self) -> dict[str, Interval]:
         """Return the main numbers, each a mean over runs with a 95 % bootstrap interval.
 
@@ -182,7 +208,7 @@ class Run:
         arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         digest = _digest(arrays, self.settings)
         meta = json.dumps({"format": _FORMAT, "digest": digest, **self.settings}, sort_keys=True)
-        if _suffix(file) == ".npz":
+        if check_suffix(file, "runs", _SUFFIXES) == ".npz":
             write_whole(file, lambda temporary: np.savez_compressed(temporary, **{**arrays, _META: np.array(meta)}))
         else:
             write_whole(file, lambda temporary: _write_parquet(temporary, arrays, meta))
@@ -191,7 +217,7 @@ class Run:
     def load(cls, path: str | PathLike[str]) -> Run:
         """Read a run that `save` has written."""
         file = Path(path)
-        suffix = _suffix(file)
+        suffix = check_suffix(file, "runs", _SUFFIXES)
         if not file.is_file():
             raise FileError(file, "there is no such file")
         try:
@@ -203,26 +229,8 @@ class Run:
             raise FileError(file, f"does not hold a whole run saved by meritfair ({error})") from error
         return cls(settings=settings, **arrays)
 
-    @property
-    def merit_settings(self) -> dict[str, Any]:
-        """The settings of the merit function that fairness was measured by."""
-        return dict(self.settings["problem"]["merit"])
-
-    @property
-    def merit_label(self) -> str:
-        """The merit function that fairness was measured by, in words."""
-        settings = self.merit_settings
-        return str(settings["name"]) if settings["kind"] == "custom" else str(merit_from_settings(settings))
-
 
 _ARRAYS = tuple(f.name for f in fields(Run) if f.name != "settings")
-
-
-def _suffix(file: Path) -> str:
-    suffix = file.suffix.lower()
-    if suffix not in (".parquet", ".npz"):
-        raise FileError(file, "runs are kept in .parquet or .npz files")
-    return suffix
 
 
 def _digest(arrays: dict[str, AnyArray], settings: dict[str, Any]) -> str:

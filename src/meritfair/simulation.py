@@ -200,7 +200,7 @@ def _play(
         seen, turned_good = count_transitions(path, pulls)
         states = path[:, -1]
 
-        share = plan.share(n_arms, problem.budget)
+        share = plan.share(problem.budget)
         if share is None:
             share = pulls.sum(axis=1) / (problem.budget * problem.horizon)
         regret[:, t] = metrics.fairness_regret(share, fair_share)
@@ -232,7 +232,7 @@ def _check_plan(plan: Plan, problem: Problem) -> Lottery | StepPlan:
     """Return what a policy has planned, if it can be played."""
     if not isinstance(plan, (Lottery, StepPlan)):
         raise InputError(f"a policy must plan a Lottery or a StepPlan, got {plan!r}")
-    if plan.n_arms not in (None, problem.n_arms):
+    if plan.n_arms != problem.n_arms:
         raise InputError(f"the policy planned for {plan.n_arms} arms, but there are {problem.n_arms}")
     return plan
 

@@ -1,4 +1,4 @@
-"""Writing a file so that it is there whole or not at all."""
+"""Files: of the right kind, and written so that they are there whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,23 @@ from meritfair.errors import FileError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["write_whole"]
+__all__ = ["check_suffix", "write_whole"]
+
+
+def check_suffix(path: Path, what: str, suffixes: tuple[str, ...]) -> str:
+    """Return the file's suffix in small letters, if `what` is kept in such files.
+
+    Examples
+    --------
+    >>> check_suffix(Path("arms.xlsx"), "arms", (".csv", ".parquet"))
+    Traceback (most recent call last):
+    ...
+    meritfair.errors.FileError: arms.xlsx: arms are kept in .csv or .parquet files
+    """
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        raise FileError(path, f"{what} are kept in {' or '.join(suffixes)} files")
+    return suffix
 
 
 def write_whole(path: Path, write: Callable[[Path], Any]) -> None:

@@ -85,8 +85,8 @@ def test_relabelling_arms_relabels_every_plan(counts: mf.Counts, episode: int, d
     relabelled = mf.Counts(counts.visits[order], counts.good[order])
     for name in mf.policies.names():
         policy = mf.policies.create(name)
-        before = policy.plan(View(counts, episode, budget, truth)).share(n_arms, budget)
-        after = policy.plan(View(relabelled, episode, budget, truth[order])).share(n_arms, budget)
+        before = policy.plan(View(counts, episode, budget, truth)).share(budget)
+        after = policy.plan(View(relabelled, episode, budget, truth[order])).share(budget)
         assert before is not None
         assert after is not None
         np.testing.assert_allclose(after, before[order], atol=1e-12)

@@ -55,13 +55,13 @@ def test_merit_fair_believes_its_point_of_the_ball(estimate: str) -> None:
 def test_merit_fair_treats_all_alike_before_it_has_seen_anything() -> None:
     nothing = View(mf.Counts.none(4), 1, 1, np.full((4, 2, 2), np.nan))
     for estimate in ("optimistic", "mean", "pessimistic"):
-        np.testing.assert_allclose(mf.MeritFair(estimate=estimate).plan(nothing).share(4, 1), 0.25)
+        np.testing.assert_allclose(mf.MeritFair(estimate=estimate).plan(nothing).share(1), 0.25)
 
 
 def test_fair_oracle_knows_the_truth() -> None:
     seen = view()
     np.testing.assert_allclose(
-        mf.FairOracle().plan(seen).share(5, 2), mf.merit_share(np.exp(3 * mf.benefit(seen.true_transitions)))
+        mf.FairOracle().plan(seen).share(2), mf.merit_share(np.exp(3 * mf.benefit(seen.true_transitions)))
     )
 
 
@@ -69,7 +69,7 @@ def test_optimal_gives_all_to_the_k_best() -> None:
     seen = view(n_arms=6, budget=2)
     plan = mf.Optimal().plan(seen)
     best = np.argsort(mf.benefit(mf.Ball(seen.counts, 9, 0.01).upper))[-2:]
-    share = plan.share(6, 2)
+    share = plan.share(2)
     assert share is not None
     np.testing.assert_array_equal(np.flatnonzero(share), np.sort(best))
     np.testing.assert_array_equal(share[best], 0.5)
@@ -77,12 +77,12 @@ def test_optimal_gives_all_to_the_k_best() -> None:
 
 def test_priority_table_shares_out_ties_and_leaves_minus_infinity() -> None:
     index = np.repeat(np.array([3.0, 1.0, 1.0, 1.0, -np.inf])[:, None], 2, axis=1)
-    share = np.asarray(PriorityTable(index).share(5, 2))
+    share = np.asarray(PriorityTable(index).share(2))
     np.testing.assert_allclose(share, np.array([1, 1 / 3, 1 / 3, 1 / 3, 0]) / 2)
     everyone = PriorityTable(index).choose(np.zeros(5, bool), np.zeros(5, int), RNG.random(5), 5)
     assert everyone.tolist() == [True, True, True, True, False]
     runs = np.stack([index, index[::-1]])
-    np.testing.assert_allclose(np.asarray(PriorityTable(runs).share(5, 2)), np.stack([share, share[::-1]]))
+    np.testing.assert_allclose(np.asarray(PriorityTable(runs).share(2)), np.stack([share, share[::-1]]))
 
 
 def test_priority_table_ties_fall_at_random() -> None:
@@ -93,7 +93,7 @@ def test_priority_table_ties_fall_at_random() -> None:
 
 def test_priority_table_looks_at_states() -> None:
     plan = PriorityTable(np.array([[0.0, 5.0], [1.0, 1.0]]))
-    assert plan.share(2, 1) is None
+    assert plan.share(1) is None
     line, noise = np.arange(2), RNG.random(2)
     assert plan.choose(np.array([False, False]), line, noise, 1).tolist() == [False, True]
     assert plan.choose(np.array([True, False]), line, noise, 1).tolist() == [True, False]
@@ -101,7 +101,7 @@ def test_priority_table_looks_at_states() -> None:
 
 def test_rotation_takes_those_who_are_next_and_they_go_to_the_end() -> None:
     line = np.array([2, 0, 1, 3])
-    pulled = Rotation().choose(np.zeros(4, bool), line, RNG.random(4), 2)
+    pulled = Rotation(4).choose(np.zeros(4, bool), line, RNG.random(4), 2)
     assert pulled.tolist() == [False, True, True, False]
     assert to_the_end(line, pulled).tolist() == [0, 2, 3, 1]
 
@@ -126,9 +126,9 @@ def test_plans_go_through_leading_axes(name: str) -> None:
         np.stack([one.true_transitions, two.true_transitions]),
     )
     policy = mf.policies.create(name)
-    together = np.broadcast_to(np.asarray(policy.plan(both).share(5, 2)), (2, 5))
+    together = np.broadcast_to(np.asarray(policy.plan(both).share(2)), (2, 5))
     for row, single in zip(together, (one, two), strict=True):
-        np.testing.assert_allclose(row, np.asarray(policy.plan(single).share(5, 2)), atol=1e-15)
+        np.testing.assert_allclose(row, np.asarray(policy.plan(single).share(2)), atol=1e-15)
 
 
 def test_lottery_draws_exactly_the_budget() -> None:

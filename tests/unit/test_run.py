@@ -134,8 +134,8 @@ def test_curve_and_bars_are_the_numbers_of_the_run(run: mf.Run) -> None:
     assert curve.steps[-1] == 30 * 20
     assert curve.mean[-1] == pytest.approx(run.fairness_regret.sum(axis=1).mean())
     assert (curve.low <= curve.high).all()
-    bars = exposure_bars(run)
-    assert bars.given.sum() == pytest.approx(2)
+    bars = exposure_bars([run])
+    assert bars.given[0].sum() == pytest.approx(2)
     assert bars.fair.sum() == pytest.approx(2)
     assert (np.diff(bars.fair) > 0).all()
 

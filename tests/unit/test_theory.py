@@ -133,8 +133,8 @@ def test_regret_bound_holds_in_a_run() -> None:
             delta=0.01,
             first_valid_episode=t0,
             coverage_gap=int(run.coverage_gap[r]),
-            eta=float(run.eta[r, t0:].max()),
-            omega=float(run.omega[r, t0:].max()),
+            eta=float(run.largest_eta[r]),
+            omega=float(run.largest_omega[r]),
         )
         assert (np.cumsum(run.fairness_regret[r])[t0:] <= bound).all()
 

@@ -27,7 +27,7 @@ def policies(as_json: JsonOption = False) -> None:
     rows = {}
     for name in registry.names():
         policy = registry.create(name)
-        settings = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}  # type: ignore[arg-type]
+        settings = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}
         rows[name] = (_first_line(type(policy)), {key: _plain(value) for key, value in settings.items()})
     _show(rows, "policy", "meritfair simulate --policy merit-fair:estimate=mean …", as_json)
 

@@ -142,7 +142,7 @@ def make_policy(text: str, merit: Merit, delta: float) -> Policy:
     from meritfair.policies import registry
 
     name, settings = split_settings(text)
-    has = {f.name for f in dataclasses.fields(registry.policy_class(name))}  # type: ignore[arg-type]
+    has = {f.name for f in dataclasses.fields(registry.policy_class(name))}
     shared = {key: value for key, value in {"merit": merit, "delta": delta}.items() if key in has}
     return registry.create(name, **{**shared, **settings})
 

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from meritfair.run import Run
-
-__all__ = ["print_json", "print_note", "print_table", "problem_line", "progress_bar"]
+__all__ = ["print_json", "print_note", "print_table", "progress_bar"]
 
 
 def print_json(value: Any) -> None:
@@ -55,14 +53,6 @@ def print_note(text: str) -> None:
     from rich.console import Console
 
     Console(markup=False).print(text, style="dim", highlight=False)
-
-
-def problem_line(run: Run) -> str:
-    """Return what was simulated, in one line."""
-    return (
-        f"{run.n_arms} arms, {run.budget} pulled at each step · {run.episodes:,} episodes of {run.horizon} steps · "
-        f"{run.runs} run{'s' * (run.runs != 1)} · merit {run.merit_label} · seed {run.settings['seed']}"
-    )
 
 
 @contextmanager

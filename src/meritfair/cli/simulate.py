@@ -26,7 +26,7 @@ from meritfair.cli.options import (
     make_merit,
     make_policy,
 )
-from meritfair.cli.show import print_json, print_note, print_table, problem_line, progress_bar
+from meritfair.cli.show import print_json, print_note, print_table, progress_bar
 from meritfair.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -110,11 +110,11 @@ def simulate(
         raise InputError(f"the same policy twice: {', '.join(texts)}")
     yardstick = make_merit(merit)
     players = {text: make_policy(text, yardstick, delta) for text in texts}
-    files = _files(out, texts)
     _check_plot(plot)
     instances = make_arms(
         dataset, arms_file, arms, runs=runs, budget=budget, authors=authors, same=same_arms, seed=root
     )
+    files = _files(out, texts)
     results: dict[str, Run] = {}
     with progress_bar(len(players) * max(episodes, 0)) as advance:
         for text, player in players.items():
@@ -215,7 +215,7 @@ _LEGEND = (
 
 def _show_table(results: dict[str, Run], files: list[str]) -> None:
     rows = [_row(text, run) for text, run in results.items()]
-    print_table(_COLUMNS, rows, problem_line(next(iter(results.values()))))
+    print_table(_COLUMNS, rows, next(iter(results.values())).description)
     print_note(_LEGEND)
     for file in files:
         typer.echo(f"wrote {file}")

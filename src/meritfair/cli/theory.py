@@ -20,7 +20,7 @@ from meritfair.cli.options import (
     make_arms,
     make_merit,
 )
-from meritfair.cli.show import print_json, print_note, print_table, problem_line, progress_bar
+from meritfair.cli.show import print_json, print_note, print_table, progress_bar
 
 if TYPE_CHECKING:
     from meritfair.model.arms import Arms
@@ -82,14 +82,12 @@ def _rows(arms: Arms, run: Run, merit: Merit, delta: float) -> list[tuple[str, s
 
     T, H, K = run.episodes, run.horizon, run.budget
     t0, G = int(run.first_valid_episode[0]), int(run.coverage_gap[0])
-    valid = t0 < T
-    eta = float(run.eta[0, t0:].max()) if valid else math.nan
-    omega = float(run.omega[0, t0:].max()) if valid else math.nan
+    eta, omega = float(run.largest_eta[0]), float(run.largest_omega[0])
     bound = math.inf
-    if valid:
+    if t0 < T:
         known = {"first_valid_episode": t0, "coverage_gap": G, "eta": eta, "omega": omega}
         bound = float(formulas.regret_bound(T, n_arms=arms.n_arms, merit=merit, delta=delta, **known))
-    gap_limit = formulas.coverage_gap_limit(min(arms.epsilon, 0.5), arms.n_arms, K, H, merit)
+    gap_limit = formulas.coverage_gap_limit(arms.epsilon, arms.n_arms, K, H, merit)
     return [
         ("epsilon", "epsilon", arms.epsilon, "probabilities stay this far from 0 and 1"),
         ("gamma", "gamma", merit.gamma, "least merit (Condition 3.1)"),
@@ -113,7 +111,7 @@ def _rows(arms: Arms, run: Run, merit: Merit, delta: float) -> list[tuple[str, s
 
 def _show(rows: list[tuple[str, str, float, str]], run: Run) -> None:
     cells = [(symbol, _readable(value), text) for _, symbol, value, text in rows]
-    print_table([("", "left"), ("value", "right"), ("what it is", "left")], cells, problem_line(run))
+    print_table([("", "left"), ("value", "right"), ("what it is", "left")], cells, run.description)
     values = {key: value for key, _, value, _ in rows}
     if math.isnan(values["eta"]):
         print_note(

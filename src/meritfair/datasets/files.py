@@ -15,7 +15,7 @@ import numpy as np
 
 from meritfair.errors import FileError
 from meritfair.model.arms import Arms
-from meritfair.storage import write_whole
+from meritfair.storage import check_suffix, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,7 @@ __all__ = ["read_arms", "write_arms"]
 
 _PROBABILITIES = ("p00", "p01", "p10", "p11")
 _COLUMNS = ("arm", *_PROBABILITIES)
+_SUFFIXES = (".csv", ".parquet")
 
 
 def read_arms(path: str | PathLike[str]) -> Arms:
@@ -40,7 +41,7 @@ def read_arms(path: str | PathLike[str]) -> Arms:
     ('Ada',)
     """
     file = Path(path)
-    suffix = _suffix(file)
+    suffix = check_suffix(file, "arms", _SUFFIXES)
     if not file.is_file():
         raise FileError(file, "there is no such file" if not file.exists() else "is not a file")
     rows = _rows_of_csv(file) if suffix == ".csv" else _rows_of_parquet(file)
@@ -66,7 +67,7 @@ def write_arms(arms: Arms, path: str | PathLike[str]) -> None:
     file = Path(path)
     columns: dict[str, list[Any]] = {"arm": list(arms.names)}
     columns.update(zip(_PROBABILITIES, arms.transitions.reshape(-1, 4).T.tolist(), strict=True))
-    if _suffix(file) == ".csv":
+    if check_suffix(file, "arms", _SUFFIXES) == ".csv":
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(_COLUMNS)
@@ -77,13 +78,6 @@ def write_arms(arms: Arms, path: str | PathLike[str]) -> None:
         import pyarrow.parquet as pq
 
         write_whole(file, lambda temporary: pq.write_table(pa.table(columns), temporary))
-
-
-def _suffix(file: Path) -> str:
-    suffix = file.suffix.lower()
-    if suffix not in (".csv", ".parquet"):
-        raise FileError(file, "arms are kept in .csv or .parquet files")
-    return suffix
 
 
 def _rows_of_csv(file: Path) -> list[tuple[int, dict[str, Any]]]:

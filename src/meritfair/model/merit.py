@@ -38,6 +38,7 @@ class Merit(ABC):
     """A positive, non-decreasing function of the benefit on [-1, 1]."""
 
     kind: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # set by @dataclass on the subclass
 
     @abstractmethod
     def __call__(self, benefit: npt.ArrayLike) -> FloatArray:
@@ -59,7 +60,7 @@ class Merit(ABC):
 
     def settings(self) -> dict[str, Any]:
         """Return what `merit_from_settings` needs to make this merit function again."""
-        return {"kind": self.kind, **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)}}  # type: ignore[arg-type]
+        return {"kind": self.kind, **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)}}
 
     def __str__(self) -> str:
         values = ", ".join(f"{k}={v:g}" for k, v in self.settings().items() if isinstance(v, float))
@@ -286,7 +287,7 @@ def merit_from_settings(settings: Mapping[str, Any]) -> Merit:
     """
     given = dict(settings)
     kind = check_choice("merit", given.pop("kind", None), MERITS)
-    check_settings(f"{kind} merit", given, (f.name for f in dataclasses.fields(MERITS[kind])))  # type: ignore[arg-type]
+    check_settings(f"{kind} merit", given, (f.name for f in dataclasses.fields(MERITS[kind])))
     return MERITS[kind](**given)
 
 

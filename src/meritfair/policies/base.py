@@ -50,6 +50,7 @@ class Policy(ABC):
     """A way to decide who is pulled; subclasses are frozen dataclasses of settings."""
 
     name: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # set by @dataclass on the subclass
 
     @abstractmethod
     def plan(self, view: View) -> Plan:
@@ -57,7 +58,7 @@ class Policy(ABC):
 
     def settings(self) -> dict[str, Any]:
         """Return the policy's settings as plain values, for results and files."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {k: v.settings() if isinstance(v, Merit) else v for k, v in values.items()}
 
 

@@ -31,12 +31,12 @@ class Plan(ABC):
     """What to do in the next episode."""
 
     @property
-    def n_arms(self) -> int | None:
-        """How many arms the plan is made for; None if it suits any number."""
-        return None
+    @abstractmethod
+    def n_arms(self) -> int:
+        """How many arms the plan is made for."""
 
     @abstractmethod
-    def share(self, n_arms: int, budget: int) -> FloatArray | None:
+    def share(self, budget: int) -> FloatArray | None:
         """Return each arm's share of the draws, the paper's pi, shape (..., N); it sums to 1.
 
         None where pulls depend on states: then the share is taken from the pulls that were made.
@@ -62,7 +62,7 @@ class Lottery(Plan):
     def n_arms(self) -> int:
         return int(self.merit.shape[-1])
 
-    def share(self, n_arms: int, budget: int) -> FloatArray:  # noqa: ARG002
+    def share(self, budget: int) -> FloatArray:  # noqa: ARG002
         return merit_share(self.merit)
 
     def pulls(self, exponential: FloatArray, budget: int) -> BoolArray:
@@ -113,7 +113,7 @@ class PriorityTable(StepPlan):
     def n_arms(self) -> int:
         return int(self.index.shape[-2])
 
-    def share(self, n_arms: int, budget: int) -> FloatArray | None:  # noqa: ARG002
+    def share(self, budget: int) -> FloatArray | None:
         if not np.array_equal(self.index[..., 0], self.index[..., 1]):
             return None
         index = self.index[..., 0]
@@ -129,10 +129,22 @@ class PriorityTable(StepPlan):
 
 @dataclass(frozen=True)
 class Rotation(StepPlan):
-    """Pull the K arms that are next in line, so that everyone has the same turns."""
+    """Pull the K arms that are next in line, so that everyone has the same turns.
 
-    def share(self, n_arms: int, budget: int) -> FloatArray:  # noqa: ARG002
-        return np.full(n_arms, 1 / n_arms)
+    Parameters
+    ----------
+    length : int
+        How many arms stand in line.
+    """
+
+    length: int
+
+    @property
+    def n_arms(self) -> int:
+        return self.length
+
+    def share(self, budget: int) -> FloatArray:  # noqa: ARG002
+        return np.full(self.length, 1 / self.length)
 
     def choose(self, states: BoolArray, line: IntArray, noise: FloatArray, budget: int) -> BoolArray:  # noqa: ARG002
         return line < budget

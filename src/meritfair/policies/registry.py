@@ -50,5 +50,5 @@ def create(name: str, **settings: Any) -> Policy:
     meritfair.errors.InputError: there is no policy 'merit-fare', did you mean 'merit-fair'?
     """
     policy = policy_class(name)
-    check_settings(name, settings, (f.name for f in dataclasses.fields(policy)))  # type: ignore[arg-type]
+    check_settings(name, settings, (f.name for f in dataclasses.fields(policy)))
     return policy(**settings)

@@ -32,8 +32,8 @@ class RoundRobin(Policy):
 
     name: ClassVar[str] = "round-robin"
 
-    def plan(self, view: View) -> Rotation:  # noqa: ARG002
-        return Rotation()
+    def plan(self, view: View) -> Rotation:
+        return Rotation(view.n_arms)
 
 
 @dataclass(frozen=True)
