@@ -7,12 +7,14 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["AnyArray", "BoolArray", "FloatArray", "IntArray", "frozen"]
+__all__ = ["AnyArray", "BoolArray", "ByteArray", "FloatArray", "IntArray", "WordArray", "frozen"]
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+ByteArray: TypeAlias = npt.NDArray[np.uint8]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+WordArray: TypeAlias = npt.NDArray[np.uint64]
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 

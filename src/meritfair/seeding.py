@@ -13,7 +13,7 @@ import numpy as np
 
 from meritfair.checks import check_whole
 
-__all__ = ["StreamName", "fresh_seed", "stream"]
+__all__ = ["StreamName", "fresh_seed", "sequence", "stream"]
 
 StreamName: TypeAlias = Literal["instance", "environment", "policy", "bootstrap"]
 
@@ -23,6 +23,11 @@ _STREAMS: dict[StreamName, int] = {"instance": 0, "environment": 1, "policy": 2,
 def fresh_seed(seed: Any = None) -> int:
     """Return the seed, checked; or, for None, a new one from the system that can be written down."""
     return secrets.randbits(32) if seed is None else check_whole("seed", seed, 0)
+
+
+def sequence(seed: int, name: StreamName, run: int = 0) -> np.random.SeedSequence:
+    """Return the seeds of one named stream of one run, for the engine's own generator."""
+    return np.random.SeedSequence(seed, spawn_key=(_STREAMS[name], run))
 
 
 def stream(seed: int, name: StreamName, run: int = 0) -> np.random.Generator:
@@ -35,4 +40,4 @@ def stream(seed: int, name: StreamName, run: int = 0) -> np.random.Generator:
     >>> float(stream(1, "policy").random()) == float(stream(1, "environment").random())
     False
     """
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS[name], run)))
+    return np.random.default_rng(sequence(seed, name, run))

@@ -13,29 +13,24 @@ import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 
 import meritfair
-from meritfair import metrics
 from meritfair.checks import check_budget, check_number, check_whole
-from meritfair.engine.chains import count_transitions, longest_waits, next_states, walk
-from meritfair.engine.pulls import to_the_end
 from meritfair.errors import InputError
 from meritfair.model.arms import Arms
-from meritfair.model.benefit import benefit
-from meritfair.model.confidence import Ball
-from meritfair.model.counts import Counts
 from meritfair.model.exposure import merit_share
 from meritfair.model.merit import Exponential, Merit
-from meritfair.policies.base import Policy, View, check_merit_function
-from meritfair.policies.plans import Lottery, Plan, StepPlan
+from meritfair.playing import available_cores, play
+from meritfair.policies.base import Policy, check_merit_function
 from meritfair.run import Run
-from meritfair.seeding import fresh_seed, stream
+from meritfair.seeding import fresh_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from meritfair.arrays import BoolArray, FloatArray, IntArray
+    from meritfair.arrays import FloatArray
 
 __all__ = ["Problem", "simulate"]
 
@@ -90,6 +85,7 @@ def simulate(
     carry_states: bool = False,
     merit: Merit | None = None,
     delta: float | None = None,
+    workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
     """Play a policy on arms that it does not know, and measure how fair it was.
@@ -115,8 +111,10 @@ def simulate(
         What makes an exposure fair. By default the policy's own merit, or Exponential(3).
     delta : float, optional
         For the confidence ball behind eta and omega. By default the policy's own, or 0.01.
+    workers : int, optional
+        Runs that are played at the same time; by default as many as there are cores. Results do not depend on it.
     progress : callable, optional
-        Called after each episode with the number of episodes done and their total.
+        Called now and then with the number of episodes done and their total, over all runs.
 
     Returns
     -------
@@ -149,12 +147,18 @@ def simulate(
     )
     fair_merit = problem.merit(np.stack([each.benefit for each in instances]))
     root = fresh_seed(seed)
-    measured = _play(problem, policy, merit_share(fair_merit), root, progress)
+    threads = available_cores() if workers is None else check_whole("workers", workers, 1)
+    measured = play(problem, policy, merit_share(fair_merit), root, threads, progress)
     settings = {
         "policy": {"name": policy.name, **policy.settings()},
         "problem": problem.settings(),
         "seed": root,
-        "versions": {"meritfair": meritfair.__version__, "numpy": np.__version__, "python": platform.python_version()},
+        "versions": {
+            "meritfair": meritfair.__version__,
+            "numba": numba.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
     }
     return Run(settings=settings, transitions=problem.transitions, fair_merit=fair_merit, **measured)
 
@@ -174,95 +178,3 @@ def _instances(arms: Arms | Sequence[Arms], runs: int | None) -> list[Arms]:
     if len({one.names for one in each}) > 1:
         raise InputError("all sets of arms must have the same names, as results are by arm")
     return each
-
-
-def _play(
-    problem: Problem, policy: Policy, fair_share: FloatArray, seed: int, progress: Callable[[int, int], None] | None
-) -> dict[str, Any]:
-    """Run Algorithm 1 for all runs side by side; return the arrays of a Run."""
-    runs, n_arms, episodes = problem.runs, problem.n_arms, problem.episodes
-    regret, regret_authors, eta, omega = (np.empty((runs, episodes)) for _ in range(4))
-    reward = np.empty((runs, episodes), dtype=np.int64)
-    covered = np.empty((runs, episodes, n_arms), dtype=np.bool_)
-    visits, good = (np.zeros((runs, n_arms, 2, 2), dtype=np.int64) for _ in range(2))
-    longest, waited = (np.zeros((runs, n_arms), dtype=np.int64) for _ in range(2))
-    environment = [stream(seed, "environment", r) for r in range(runs)]
-    luck = [stream(seed, "policy", r) for r in range(runs)]
-    line = np.stack([rng.permutation(n_arms) for rng in luck])
-    states = _random_states(environment, n_arms)
-    for t in range(episodes):
-        counts = Counts(visits, good)
-        ball = Ball(counts, t + 1, problem.delta)
-        plan = _check_plan(policy.plan(View(counts, t + 1, problem.budget, problem.transitions)), problem)
-        if t > 0 and not problem.carry_states:
-            states = _random_states(environment, n_arms)
-        pulls, path, line = _episode(plan, problem, states, line, environment, luck)
-        seen, turned_good = count_transitions(path, pulls)
-        states = path[:, -1]
-
-        share = plan.share(problem.budget)
-        if share is None:
-            share = pulls.sum(axis=1) / (problem.budget * problem.horizon)
-        regret[:, t] = metrics.fairness_regret(share, fair_share)
-        softmax = merit_share(problem.merit(benefit(ball.upper)))
-        regret_authors[:, t] = metrics.fairness_regret(softmax, fair_share)
-        eta[:, t], omega[:, t] = ball.eta.max(axis=(-2, -1)), ball.omega.max(axis=(-2, -1))
-        reward[:, t] = path[:, 1:].sum(axis=(1, 2))
-        covered[:, t] = (seen > 0).all(axis=(-2, -1))
-        visits, good = visits + seen, good + turned_good
-        wait, waited = longest_waits(pulls, waited)
-        longest = np.maximum(longest, wait)
-        if progress is not None:
-            progress(t + 1, episodes)
-    return {
-        "fairness_regret": regret,
-        "fairness_regret_authors": regret_authors,
-        "reward": reward,
-        "eta": eta,
-        "omega": omega,
-        "visits": visits,
-        "good": good,
-        "longest_wait": longest,
-        "coverage_gap": metrics.coverage_gap(covered),
-        "coverage_gap_authors": metrics.coverage_gap_authors(covered),
-    }
-
-
-def _check_plan(plan: Plan, problem: Problem) -> Lottery | StepPlan:
-    """Return what a policy has planned, if it can be played."""
-    if not isinstance(plan, (Lottery, StepPlan)):
-        raise InputError(f"a policy must plan a Lottery or a StepPlan, got {plan!r}")
-    if plan.n_arms != problem.n_arms:
-        raise InputError(f"the policy planned for {plan.n_arms} arms, but there are {problem.n_arms}")
-    return plan
-
-
-def _random_states(environment: list[np.random.Generator], n_arms: int) -> BoolArray:
-    """Return every arm bad or good with probability 1/2, shape (runs, N)."""
-    return np.stack([rng.random(n_arms) < 0.5 for rng in environment])
-
-
-def _episode(
-    plan: Lottery | StepPlan,
-    problem: Problem,
-    states: BoolArray,
-    line: IntArray,
-    environment: list[np.random.Generator],
-    luck: list[np.random.Generator],
-) -> tuple[BoolArray, BoolArray, IntArray]:
-    """Play one episode; return its pulls (runs, horizon, N), its states (runs, horizon + 1, N), and the line."""
-    shape = (problem.horizon, problem.n_arms)
-    uniform = np.stack([rng.random(shape) for rng in environment])
-    if isinstance(plan, Lottery):
-        exponential = np.stack([rng.standard_exponential(shape) for rng in luck])
-        pulls = np.broadcast_to(plan.pulls(exponential, problem.budget), uniform.shape)
-        return pulls, walk(problem.transitions, states, pulls, uniform), line
-    noise = np.stack([rng.random(shape) for rng in luck])
-    pulls = np.empty(uniform.shape, dtype=np.bool_)
-    path = np.empty((problem.runs, problem.horizon + 1, problem.n_arms), dtype=np.bool_)
-    path[:, 0] = states
-    for h in range(problem.horizon):
-        pulls[:, h] = plan.choose(path[:, h], line, noise[:, h], problem.budget)
-        path[:, h + 1] = next_states(problem.transitions, path[:, h], pulls[:, h], uniform[:, h])
-        line = to_the_end(line, pulls[:, h])
-    return pulls, path, line

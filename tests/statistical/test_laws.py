@@ -101,7 +101,7 @@ def enumerate_counts(arms: mf.Arms, share: AnyArray, horizon: int) -> dict[tuple
 
 def test_counts_of_an_episode_equal_enumeration() -> None:
     arms = mf.Arms([[[0.2, 0.9], [0.6, 0.35]], [[0.05, 0.5], [0.95, 0.99]]])  # acting helps and hurts
-    runs, horizon, oracle = 40_000, 3, mf.FairOracle(merit=mf.Exponential(1.0))
+    runs, horizon, oracle = 10_000, 3, mf.FairOracle(merit=mf.Exponential(1.0))
     run = mf.simulate(arms, oracle, budget=1, episodes=1, horizon=3, runs=runs, seed=6)
     law = enumerate_counts(arms, mf.merit_share(run.fair_merit[0]), horizon)
     assert sum(law.values()) == pytest.approx(1)

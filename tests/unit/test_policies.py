@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.engine.pulls import to_the_end
-from meritfair.policies import Lottery, PriorityTable, Rotation, View
+from meritfair.policies import Lottery, Plan, PriorityTable, Rotation, StepLearner, View
 
 RNG = np.random.default_rng(23)
 
@@ -79,31 +78,34 @@ def test_priority_table_shares_out_ties_and_leaves_minus_infinity() -> None:
     index = np.repeat(np.array([3.0, 1.0, 1.0, 1.0, -np.inf])[:, None], 2, axis=1)
     share = np.asarray(PriorityTable(index).share(2))
     np.testing.assert_allclose(share, np.array([1, 1 / 3, 1 / 3, 1 / 3, 0]) / 2)
-    everyone = PriorityTable(index).choose(np.zeros(5, bool), np.zeros(5, int), RNG.random(5), 5)
-    assert everyone.tolist() == [True, True, True, True, False]
+    np.testing.assert_array_equal(np.asarray(PriorityTable(index).weights(2)), [np.inf, 1, 1, 1, 0])
+    np.testing.assert_array_equal(np.asarray(PriorityTable(index).weights(5)), [np.inf, np.inf, np.inf, np.inf, 0])
     runs = np.stack([index, index[::-1]])
     np.testing.assert_allclose(np.asarray(PriorityTable(runs).share(2)), np.stack([share, share[::-1]]))
 
 
-def test_priority_table_ties_fall_at_random() -> None:
-    plan = PriorityTable(np.zeros((4, 2)))
-    picks = sum(plan.choose(np.zeros(4, bool), np.zeros(4, int), RNG.random(4), 1) for _ in range(2000))
-    assert (np.abs(picks - 500) < 5 * np.sqrt(2000 * 0.25 * 0.75)).all()
-
-
-def test_priority_table_looks_at_states() -> None:
+def test_priority_table_that_looks_at_states_is_no_lottery() -> None:
     plan = PriorityTable(np.array([[0.0, 5.0], [1.0, 1.0]]))
     assert plan.share(1) is None
-    line, noise = np.arange(2), RNG.random(2)
-    assert plan.choose(np.array([False, False]), line, noise, 1).tolist() == [False, True]
-    assert plan.choose(np.array([True, False]), line, noise, 1).tolist() == [True, False]
+    assert plan.weights(1) is None
 
 
-def test_rotation_takes_those_who_are_next_and_they_go_to_the_end() -> None:
-    line = np.array([2, 0, 1, 3])
-    pulled = Rotation(4).choose(np.zeros(4, bool), line, RNG.random(4), 2)
-    assert pulled.tolist() == [False, True, True, False]
-    assert to_the_end(line, pulled).tolist() == [0, 2, 3, 1]
+def test_rotation_gives_everyone_the_same() -> None:
+    np.testing.assert_array_equal(Rotation(4).share(2), np.full(4, 0.25))
+    assert Rotation(4).weights(2) is None
+
+
+def test_step_learner_is_measured_by_what_it_does() -> None:
+    def rank(memory: Any, states: Any, step: int, luck: float, index: Any) -> None:
+        index[:] = memory
+
+    learner = StepLearner(3, np.zeros(3), rank)
+    assert learner.n_arms == 3
+    plan: Plan = learner
+    assert plan.share(1) is None
+    assert plan.weights(1) is None
+    with pytest.raises(mf.InputError, match="memory must be an array of numbers"):
+        StepLearner(3, "abc", rank)  # type: ignore[arg-type]
 
 
 def test_settings_are_plain_values() -> None:
@@ -131,8 +133,18 @@ def test_plans_go_through_leading_axes(name: str) -> None:
         np.testing.assert_allclose(row, np.asarray(policy.plan(single).share(2)), atol=1e-15)
 
 
-def test_lottery_draws_exactly_the_budget() -> None:
+def test_lottery_weights_are_merits_on_any_scale() -> None:
     merit = np.exp(np.linspace(-300, 300, 7))
-    for budget in range(1, 8):
-        pulls = Lottery(merit).pulls(RNG.standard_exponential((50, 7)), budget)
-        assert (pulls.sum(axis=-1) == budget).all()
+    weights = Lottery(merit).weights(3)
+    assert weights.max() == 1
+    np.testing.assert_allclose(np.log(weights), np.log(merit) - 300)
+
+
+@pytest.mark.parametrize("name", mf.policies.names())
+def test_a_constant_policy_plans_the_same_whatever_it_sees(name: str) -> None:
+    policy = mf.policies.create(name)
+    seen = view()
+    later = View(seen.counts + seen.counts, 77, seen.budget, seen.true_transitions)
+    assert policy.constant == (policy.rule() is None)
+    if policy.constant:
+        np.testing.assert_array_equal(np.asarray(policy.plan(seen).share(2)), np.asarray(policy.plan(later).share(2)))

@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.policies import Lottery, Plan, PriorityTable, View
+from meritfair.policies import Lottery, Plan, PriorityTable, StepLearner, View
 from meritfair.seeding import stream
-from reference import plain
+from reference import numpy_simulator, plain
 
 ARMS = mf.datasets.synthetic(n_arms=4, seed=5)
 
@@ -20,7 +21,7 @@ def play(policy: mf.Policy, **changes: Any) -> mf.Run:
 
 
 def shared_reference(arms: mf.Arms, seed: int, run: int, **settings: Any) -> dict[str, Any]:
-    """Play the plain reference with the very random numbers that the package gives to a run."""
+    """Play the plain reference with the very random numbers that the NumPy simulator gives to a run."""
     environment, luck = stream(seed, "environment", run), stream(seed, "policy", run)
     N, H, K = arms.n_arms, settings["horizon"], settings["budget"]
     luck.permutation(N)  # the line that a rotation would follow
@@ -45,18 +46,75 @@ def shared_reference(arms: mf.Arms, seed: int, run: int, **settings: Any) -> dic
 
 @pytest.mark.parametrize("carry", [False, True])
 @pytest.mark.parametrize(("budget", "horizon"), [(1, 7), (2, 30), (4, 5), (3, 1)])
-def test_equals_the_plain_reference_number_for_number(budget: int, horizon: int, carry: bool) -> None:
+def test_the_numpy_reference_equals_plain_loops_number_for_number(budget: int, horizon: int, carry: bool) -> None:
     merit = mf.Exponential(2.0)
-    run = play(mf.MeritFair(merit=merit, delta=0.3), budget=budget, horizon=horizon, carry_states=carry, runs=2)
+    policy = mf.MeritFair(merit=merit, delta=0.3)
+    settings: dict[str, Any] = {"budget": budget, "episodes": 12, "horizon": horizon, "delta": 0.3}
+    run = numpy_simulator.simulate([ARMS] * 2, policy, merit=merit, carry_states=carry, seed=1, **settings)
     for r in range(2):
-        plainly = shared_reference(
-            ARMS, 1, r, budget=budget, episodes=12, horizon=horizon, c=2.0, delta=0.3, carry=carry
-        )
-        np.testing.assert_array_equal(run.visits[r], plainly["visits"])
-        np.testing.assert_array_equal(run.good[r], plainly["good"])
-        np.testing.assert_array_equal(run.reward[r], plainly["reward"])
-        np.testing.assert_allclose(run.fairness_regret[r], plainly["regret"], atol=1e-10)
-        assert int(run.coverage_gap[r]) == plain.longest_gap(plainly["covered"])
+        plainly = shared_reference(ARMS, 1, r, c=2.0, carry=carry, **settings)
+        np.testing.assert_array_equal(run["visits"][r], plainly["visits"])
+        np.testing.assert_array_equal(run["good"][r], plainly["good"])
+        np.testing.assert_array_equal(run["reward"][r], plainly["reward"])
+        np.testing.assert_allclose(run["fairness_regret"][r], plainly["regret"], atol=1e-10)
+        assert int(run["coverage_gap"][r]) == plain.longest_gap(plainly["covered"])
+
+
+@dataclass(frozen=True)
+class InPython(mf.Policy):
+    """Any policy, so that its plans are made in Python and not in the engine."""
+
+    name: ClassVar[str] = "in-python"
+    inner: mf.Policy
+
+    def plan(self, view: View) -> Plan:
+        return self.inner.plan(view)
+
+    def settings(self) -> dict[str, Any]:
+        return self.inner.settings()
+
+
+@pytest.mark.parametrize("carry", [False, True])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        mf.MeritFair(merit=mf.Exponential(2.0)),
+        mf.MeritFair(merit=mf.Exponential(2.0), estimate="mean"),
+        mf.MeritFair(merit=mf.Exponential(2.0), estimate="pessimistic", delta=0.2),
+        mf.MeritFair(merit=mf.Affine(1.0, 2.0)),
+        mf.MeritFair(merit=mf.Power()),
+        mf.MeritFair(merit=mf.Logistic()),
+        mf.Optimal(),
+        mf.Optimal(estimate="mean"),
+        mf.FairOracle(),
+        mf.Random(),
+        mf.RoundRobin(),
+        mf.NoAction(),
+    ],
+    ids=repr,
+)
+def test_plans_made_in_the_engine_are_those_made_in_python(policy: mf.Policy, carry: bool) -> None:
+    settings: dict[str, Any] = {"carry_states": carry, "horizon": 70, "merit": mf.Exponential(3.0), "delta": 0.05}
+    compiled, asked = play(policy, **settings), play(InPython(policy), **settings)
+    for name in ("visits", "good", "reward", "longest_wait", "coverage_gap", "coverage_gap_authors"):
+        np.testing.assert_array_equal(getattr(compiled, name), getattr(asked, name))
+    for name in ("fairness_regret", "fairness_regret_authors", "eta", "omega"):
+        np.testing.assert_allclose(getattr(compiled, name), getattr(asked, name), atol=1e-12)
+
+
+def test_what_is_measured_of_a_run_follows_from_its_counts() -> None:
+    # Episode by episode, with the ball and the merits of the model.
+    merit, policy = mf.Exponential(2.0), mf.MeritFair(merit=mf.Exponential(2.0), estimate="mean", delta=0.2)
+    runs = [play(policy, episodes=t, merit=merit, delta=0.2) for t in range(1, 9)]
+    for before, after in pairwise(runs):
+        ball = mf.Ball(mf.Counts(before.visits, before.good), after.episodes, 0.2)
+        share = mf.merit_share(merit(mf.benefit(ball.estimate("mean"))))
+        fair = mf.merit_share(after.fair_merit)
+        np.testing.assert_allclose(after.fairness_regret[:, -1], np.abs(share - fair).sum(axis=1), atol=1e-12)
+        np.testing.assert_allclose(after.eta[:, -1], ball.eta.max(axis=(1, 2)), atol=1e-12)
+        np.testing.assert_allclose(after.omega[:, -1], ball.omega.max(axis=(1, 2)), atol=1e-12)
+        gained = (after.good - before.good).sum(axis=(1, 2, 3))
+        np.testing.assert_array_equal(after.reward[:, -1], gained)
 
 
 def test_shapes_are_those_of_the_contract() -> None:
@@ -186,7 +244,7 @@ def test_policy_in_plain_python() -> None:
         (lambda: Lottery(np.array([1.0, 1.0, np.nan, 1.0])), "got nan for arm 2"),
         (lambda: PriorityTable(np.ones(4)), r"index must have shape \(\.\.\., N, 2\) by arm and state, got \(4,\)"),
         (lambda: PriorityTable(np.full((4, 2), np.nan)), "got nan for arm 0"),
-        (lambda: np.ones(4), "a policy must plan a Lottery or a StepPlan"),
+        (lambda: np.ones(4), "a policy must plan a Lottery, PriorityTable, Rotation or StepLearner"),
     ],
 )
 def test_a_plan_that_cannot_be_played_is_refused(plan: Any, message: str) -> None:
@@ -231,10 +289,26 @@ def test_one_arm_and_all_arms() -> None:
     assert (everyone.coverage_gap == 13).all()  # nobody is ever left alone
 
 
-def test_progress_is_told() -> None:
-    told: list[tuple[int, int]] = []
-    play(mf.Random(), progress=lambda done, total: told.append((done, total)))
-    assert told == [(t, 12) for t in range(1, 13)]
+def test_a_step_learner_learns_and_keeps_what_it_knows() -> None:
+    def rank(memory: Any, states: Any, step: int, luck: float, index: Any) -> None:
+        for arm in range(len(states)):
+            index[arm] = -memory[arm]
+        memory[-1] = step
+
+    def learn(memory: Any, states: Any, pulls: Any, following: Any) -> None:
+        for arm in range(len(states)):
+            memory[arm] += pulls[arm]
+
+    @dataclass(frozen=True)
+    class LeastPulled(mf.Policy):
+        name: ClassVar[str] = "least-pulled"
+
+        def plan(self, view: View) -> Plan:
+            return StepLearner(view.n_arms, np.zeros(view.n_arms + 1), rank, learn)
+
+    run = play(LeastPulled(), arms=mf.datasets.synthetic(n_arms=5, seed=1), horizon=10)
+    assert (run.pulls == 48).all()  # all the same, as the memory lasts through steps and episodes
+    assert run.longest_wait.max() <= 4
 
 
 @pytest.mark.parametrize(

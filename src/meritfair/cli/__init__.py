@@ -36,12 +36,13 @@ def _top(
 ) -> None: ...
 
 
-from meritfair.cli import catalogue, simulate, theory  # noqa: E402
+from meritfair.cli import bench, catalogue, simulate, theory  # noqa: E402
 
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
 app.command("datasets")(catalogue.datasets)
 app.command("policies")(catalogue.policies)
+app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "NumberOption",
     "RunsOption",
     "SeedOption",
+    "WorkersOption",
     "make_arms",
     "make_merit",
     "make_policy",
@@ -96,6 +97,10 @@ RunsOption = Annotated[int, _number(int, "--runs", "-r", help="Independent repet
 SeedOption = Annotated[
     int | None,
     _number(int, "--seed", "-s", help="Fixes every random number; without it, a new one is taken and shown."),
+]
+WorkersOption = Annotated[
+    int | None,
+    _number(int, "--workers", help="Runs played at the same time; all cores by default. Results do not depend on it."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of a table.")]
 

@@ -56,8 +56,11 @@ def print_note(text: str) -> None:
 
 
 @contextmanager
-def progress_bar(total: int) -> Iterator[Callable[[str | None], None]]:
-    """Show a bar with the time left on the error stream; call it with a name, or None for one step done."""
+def progress_bar(parts: int = 1) -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+    """Show a bar with the time left on the error stream, for something of several parts of the same length.
+
+    Call it with the name of the next part; that returns a function to be told how many of how many steps are done.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -80,12 +83,14 @@ def progress_bar(total: int) -> Iterator[Callable[[str | None], None]]:
         transient=True,
     )
     with bar:
-        task = bar.add_task("", total=total)
+        task = bar.add_task("", total=parts)
+        begun = -1
 
-        def advance(name: str | None) -> None:
-            if name is None:
-                bar.advance(task)
-            else:
-                bar.update(task, description=name)
+        def begin(name: str) -> Callable[[int, int], None]:
+            nonlocal begun
+            begun += 1
+            before = begun
+            bar.update(task, description=name, completed=before)
+            return lambda done, total: bar.update(task, completed=before + done / total)
 
-        yield advance
+        yield begin

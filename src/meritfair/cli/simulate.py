@@ -22,6 +22,7 @@ from meritfair.cli.options import (
     NumberOption,
     RunsOption,
     SeedOption,
+    WorkersOption,
     make_arms,
     make_merit,
     make_policy,
@@ -81,6 +82,7 @@ def simulate(
     ] = False,
     runs: RunsOption = 10,
     seed: SeedOption = None,
+    workers: WorkersOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -116,9 +118,8 @@ def simulate(
     )
     files = _files(out, texts)
     results: dict[str, Run] = {}
-    with progress_bar(len(players) * max(episodes, 0)) as advance:
+    with progress_bar(len(players)) as begin:
         for text, player in players.items():
-            advance(text)
             results[text] = play(
                 instances,
                 player,
@@ -129,7 +130,8 @@ def simulate(
                 carry_states=carry_states,
                 merit=yardstick,
                 delta=delta,
-                progress=lambda _done, _all: advance(None),
+                workers=workers,
+                progress=begin(text),
             )
             if text in files:  # at once: a later policy may be interrupted
                 results[text].save(files[text])

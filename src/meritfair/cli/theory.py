@@ -57,8 +57,7 @@ def theory(
     g = make_merit(merit)
     policy = MeritFair(merit=g, delta=delta)
     (instance,) = make_arms(dataset, arms_file, arms, runs=1, budget=budget, authors=authors, same=False, seed=root)
-    with progress_bar(max(episodes, 0)) as advance:
-        advance("one run of merit-fair")
+    with progress_bar() as begin:
         run = simulate(
             instance,
             policy,
@@ -66,7 +65,7 @@ def theory(
             episodes=episodes,
             horizon=horizon,
             seed=root,
-            progress=lambda _done, _all: advance(None),
+            progress=begin("one run of merit-fair"),
         )
     rows = _rows(instance, run, g, delta)
     if as_json:

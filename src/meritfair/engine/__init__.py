@@ -1,1 +1,1 @@
-"""Arrays in, arrays out: the arithmetic of episodes, without checks and without words for people."""
+"""Compiled kernels: arrays in, arrays out, without checks and without words for people."""

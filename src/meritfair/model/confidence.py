@@ -43,7 +43,7 @@ __all__ = ["ESTIMATES", "Ball", "confidence_radius"]
 _STATES = 2
 _ACTIONS = 2
 _ROUNDING = 1e-12  # the corners of the ball count as inside
-ESTIMATES = ("optimistic", "mean", "pessimistic")
+ESTIMATES = ("optimistic", "mean", "pessimistic")  # in the order of engine.rules
 
 
 def confidence_radius(visits: npt.ArrayLike, episode: int, n_arms: int, delta: float = 0.01) -> FloatArray:

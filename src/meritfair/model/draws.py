@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.checks import check_budget, check_choice
-from meritfair.engine.pulls import sequential_pulls
 from meritfair.model.exposure import DESIGNS, check_merit
 
 if TYPE_CHECKING:
@@ -42,4 +41,10 @@ def draw(
     check_choice("design", design, DESIGNS)
     g = check_merit(merit)
     K = check_budget(budget, g.shape[-1])
-    return sequential_pulls(np.log(g), rng.standard_exponential((size, g.shape[-1])), K)
+    # A race: arm i arrives after an exponential time of rate merit_i, and the first K to arrive have exactly the law of
+    # drawing one after another. Done in logarithms, so that no merit is too small or too large.
+    with np.errstate(divide="ignore"):  # an exponential number may be exactly 0: it arrives first
+        arrival = np.log(rng.standard_exponential((size, g.shape[-1]))) - np.log(g)
+    pulls = np.zeros(arrival.shape, dtype=np.bool_)
+    np.put_along_axis(pulls, np.argpartition(arrival, K - 1, axis=-1)[:, :K], True, axis=-1)
+    return pulls

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from meritfair.checks import check_choice, check_number, check_settings
+from meritfair.engine.rules import AFFINE, EXPONENTIAL, LOGISTIC, POWER, MeritRule
 from meritfair.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ class Merit(ABC):
     def lipschitz(self) -> float:
         """The largest slope on [-1, 1], L of Condition 3.2."""
 
+    def rule(self) -> MeritRule | None:
+        """Return what the engine needs to compute this merit itself, or None if it cannot: then Python does."""
+        return None
+
     def settings(self) -> dict[str, Any]:
         """Return what `merit_from_settings` needs to make this merit function again."""
         return {"kind": self.kind, **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)}}
@@ -89,6 +94,9 @@ class Exponential(Merit):
 
     def derivative(self, benefit: npt.ArrayLike) -> FloatArray:
         return self.c * self(benefit)
+
+    def rule(self) -> MeritRule:
+        return MeritRule(EXPONENTIAL, self.c, 0.0)
 
     @property
     def lipschitz(self) -> float:
@@ -124,6 +132,9 @@ class Affine(Merit):
     def derivative(self, benefit: npt.ArrayLike) -> FloatArray:
         return np.full(np.shape(benefit), self.slope)
 
+    def rule(self) -> MeritRule:
+        return MeritRule(AFFINE, self.slope, self.intercept)
+
     @property
     def lipschitz(self) -> float:
         return self.slope
@@ -153,6 +164,9 @@ class Power(Merit):
 
     def derivative(self, benefit: npt.ArrayLike) -> FloatArray:
         return 0.5 * self.exponent * self._base(benefit) ** (self.exponent - 1)
+
+    def rule(self) -> MeritRule:
+        return MeritRule(POWER, self.exponent, self.offset)
 
     @property
     def lipschitz(self) -> float:
@@ -188,6 +202,9 @@ class Logistic(Merit):
     def derivative(self, benefit: npt.ArrayLike) -> FloatArray:
         g = self(benefit)
         return self.steepness * g * (1 - g)
+
+    def rule(self) -> MeritRule:
+        return MeritRule(LOGISTIC, self.steepness, self.midpoint)
 
     @property
     def lipschitz(self) -> float:

@@ -4,7 +4,7 @@ from meritfair.policies.base import Policy, View
 from meritfair.policies.fair_oracle import FairOracle
 from meritfair.policies.merit_fair import MeritFair
 from meritfair.policies.optimal import Optimal
-from meritfair.policies.plans import Lottery, Plan, PriorityTable, Rotation, StepPlan
+from meritfair.policies.plans import Lottery, Plan, PriorityTable, Rotation, StepLearner
 from meritfair.policies.registry import create, names
 from meritfair.policies.simple import NoAction, Random, RoundRobin
 
@@ -20,7 +20,7 @@ __all__ = [
     "Random",
     "Rotation",
     "RoundRobin",
-    "StepPlan",
+    "StepLearner",
     "View",
     "create",
     "names",

@@ -12,6 +12,7 @@ from meritfair.model.merit import Merit
 
 if TYPE_CHECKING:
     from meritfair.arrays import FloatArray
+    from meritfair.engine.rules import Rule
     from meritfair.model.counts import Counts
     from meritfair.policies.plans import Plan
 
@@ -50,11 +51,16 @@ class Policy(ABC):
     """A way to decide who is pulled; subclasses are frozen dataclasses of settings."""
 
     name: ClassVar[str]
+    constant: ClassVar[bool] = False  # whether every episode has the plan of the first
     __dataclass_fields__: ClassVar[dict[str, Any]]  # set by @dataclass on the subclass
 
     @abstractmethod
     def plan(self, view: View) -> Plan:
         """Return the plan for the next episode."""
+
+    def rule(self) -> Rule | None:
+        """Return what the engine needs to plan by itself, or None if it cannot: then `plan` is called each episode."""
+        return None
 
     def settings(self) -> dict[str, Any]:
         """Return the policy's settings as plain values, for results and files."""

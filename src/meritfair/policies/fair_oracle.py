@@ -27,6 +27,7 @@ class FairOracle(Policy):
     """
 
     name: ClassVar[str] = "fair-oracle"
+    constant: ClassVar[bool] = True
     merit: Merit = field(default_factory=Exponential)
 
     def __post_init__(self) -> None:

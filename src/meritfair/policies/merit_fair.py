@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from meritfair.checks import check_choice, check_number
+from meritfair.engine.rules import LOTTERY, Rule
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import ESTIMATES, Ball
 from meritfair.model.exposure import DESIGNS
@@ -65,3 +66,7 @@ class MeritFair(Policy):
     def plan(self, view: View) -> Lottery:
         ball = Ball(view.counts, view.episode, self.delta)
         return Lottery(self.merit(benefit(ball.estimate(self.estimate))))  # Eq. (8)
+
+    def rule(self) -> Rule | None:
+        merit = self.merit.rule()
+        return None if merit is None else Rule(LOTTERY, ESTIMATES.index(self.estimate), self.delta, merit)

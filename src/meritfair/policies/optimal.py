@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from meritfair.checks import check_choice, check_number
+from meritfair.engine.rules import EXPONENTIAL, GREEDY, MeritRule, Rule
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import ESTIMATES, Ball
 from meritfair.policies.base import Policy
@@ -45,3 +46,6 @@ class Optimal(Policy):
         ball = Ball(view.counts, view.episode, self.delta)
         believed = benefit(ball.estimate(self.estimate))
         return PriorityTable(np.stack([believed, believed], axis=-1))  # the same in either state
+
+    def rule(self) -> Rule:
+        return Rule(GREEDY, ESTIMATES.index(self.estimate), self.delta, MeritRule(EXPONENTIAL, 0.0, 0.0))

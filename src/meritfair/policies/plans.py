@@ -1,34 +1,35 @@
-"""Plans: what a policy hands over for the next episode, and the simulator plays.
+"""Plans: what a policy hands over for the next episode, and the engine plays.
 
-A *lottery* fixes a merit for each arm and draws K arms afresh at each step. It does not look at
-states, so all pulls of an episode can be drawn beforehand. A *priority table* gives an index for each
-arm and state, and the K arms with the largest index are pulled; a *rotation* pulls those who are
-next in line. These two choose step by step.
+A *lottery* fixes a merit for each arm and draws K arms afresh at each step; a *rotation* pulls those who are next in
+line. They do not look at states, so the engine moves 64 steps at once. A *priority table* gives an index for each arm
+and state, and the K arms with the largest index are pulled; a *step learner* makes such an index anew at every step,
+and learns from what happened. These two are played step by step, compiled.
 
-Arrays may carry leading axes, one entry for each run.
+Arrays of the first three may carry leading axes, one entry for each run.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from meritfair.checks import float_array
-from meritfair.engine.pulls import first_pulls, sequential_pulls
 from meritfair.errors import InputError
 from meritfair.model.exposure import check_merit, merit_share
 
 if TYPE_CHECKING:
-    from meritfair.arrays import BoolArray, FloatArray, IntArray
+    from collections.abc import Callable
 
-__all__ = ["Lottery", "Plan", "PriorityTable", "Rotation", "StepPlan"]
+    from meritfair.arrays import FloatArray, IntArray
+
+__all__ = ["Lottery", "Plan", "PriorityTable", "Rotation", "StepLearner"]
 
 
 class Plan(ABC):
-    """What to do in the next episode."""
+    """What to do in the next episode: one of the four kinds of this module."""
 
     @property
     @abstractmethod
@@ -41,6 +42,13 @@ class Plan(ABC):
 
         None where pulls depend on states: then the share is taken from the pulls that were made.
         """
+
+    def weights(self, budget: int) -> FloatArray | None:  # noqa: ARG002
+        """Return weights, shape (..., N), by which a lottery plays this plan: 0 is never pulled, infinity always.
+
+        None where no lottery can.
+        """
+        return None
 
 
 @dataclass(frozen=True)
@@ -65,32 +73,12 @@ class Lottery(Plan):
     def share(self, budget: int) -> FloatArray:  # noqa: ARG002
         return merit_share(self.merit)
 
-    def pulls(self, exponential: FloatArray, budget: int) -> BoolArray:
-        """Return the pulls of a whole episode, from exponential numbers of shape (..., horizon, N)."""
-        return sequential_pulls(np.log(self.merit)[..., None, :], exponential, budget)
-
-
-class StepPlan(Plan):
-    """A plan that chooses at each step, when it has seen the states."""
-
-    @abstractmethod
-    def choose(self, states: BoolArray, line: IntArray, noise: FloatArray, budget: int) -> BoolArray:
-        """Return which arms to pull now; all arrays have shape (..., N).
-
-        Parameters
-        ----------
-        states : ndarray of bool
-            Which arms are good.
-        line : ndarray of int
-            Each arm's place in a line, 0 is next: at first a random order, and who is pulled goes to the end.
-        noise : ndarray of float
-            Uniform random numbers, to break ties.
-        budget : int
-        """
+    def weights(self, budget: int) -> FloatArray:  # noqa: ARG002
+        return np.asarray(self.merit / self.merit.max(axis=-1, keepdims=True))
 
 
 @dataclass(frozen=True)
-class PriorityTable(StepPlan):
+class PriorityTable(Plan):
     """Pull the K arms with the largest index at their current state; ties at random.
 
     Parameters
@@ -114,22 +102,24 @@ class PriorityTable(StepPlan):
         return int(self.index.shape[-2])
 
     def share(self, budget: int) -> FloatArray | None:
-        if not np.array_equal(self.index[..., 0], self.index[..., 1]):
+        weights = self.weights(budget)
+        if weights is None:
             return None
-        index = self.index[..., 0]
-        last = -np.sort(-index, axis=-1)[..., budget - 1 : budget]  # the smallest index that is still pulled
-        above, level = index > last, index == last
-        left = (budget - above.sum(axis=-1, keepdims=True)) / level.sum(axis=-1, keepdims=True)
-        exposure = (above + level * left) * (index > -np.inf)  # ties share what is left
-        return np.asarray(exposure / budget)
+        above, level = weights == np.inf, weights == 1.0
+        left = (budget - above.sum(axis=-1, keepdims=True)) / np.maximum(1, level.sum(axis=-1, keepdims=True))
+        return np.asarray((above + level * left) / budget)  # ties share what is left
 
-    def choose(self, states: BoolArray, line: IntArray, noise: FloatArray, budget: int) -> BoolArray:  # noqa: ARG002
-        return first_pulls(np.where(states, self.index[..., 1], self.index[..., 0]), noise, budget)
+    def weights(self, budget: int) -> FloatArray | None:
+        index = self.index[..., 0]
+        if not np.array_equal(index, self.index[..., 1]):
+            return None
+        last = -np.sort(-index, axis=-1)[..., budget - 1 : budget]  # the smallest index that is still pulled
+        return np.where(index == -np.inf, 0.0, np.where(index > last, np.inf, np.where(index == last, 1.0, 0.0)))
 
 
 @dataclass(frozen=True)
-class Rotation(StepPlan):
-    """Pull the K arms that are next in line, so that everyone has the same turns.
+class Rotation(Plan):
+    """Pull the K arms that are next in line, so that everyone has the same turns; the line is random at first.
 
     Parameters
     ----------
@@ -146,5 +136,42 @@ class Rotation(StepPlan):
     def share(self, budget: int) -> FloatArray:  # noqa: ARG002
         return np.full(self.length, 1 / self.length)
 
-    def choose(self, states: BoolArray, line: IntArray, noise: FloatArray, budget: int) -> BoolArray:  # noqa: ARG002
-        return line < budget
+
+def _learn_nothing(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class StepLearner(Plan):
+    """Rank the arms anew at every step, pull the K largest (ties at random), and learn from what happened.
+
+    Both functions are compiled with Numba, so they are loops over arms that raise nothing. They keep what they know in
+    `memory`; the simulation hands it on from step to step and from episode to episode, one copy for each run.
+
+    Parameters
+    ----------
+    length : int
+        How many arms there are.
+    memory : ndarray of float
+        What is known at the start, of any shape.
+    rank : callable
+        ``rank(memory, states, step, luck, index)`` sets `index[i]` for each arm i: the K largest are pulled, -inf
+        never. `step` counts from 0 through the whole run, `luck` is a uniform random number for this step.
+    learn : callable
+        ``learn(memory, states, pulls, following)`` changes `memory`, when the states after the step are known.
+    """
+
+    length: int
+    memory: FloatArray
+    rank: Callable[[FloatArray, IntArray, int, float, FloatArray], None]
+    learn: Callable[[FloatArray, IntArray, IntArray, IntArray], None] = field(default=_learn_nothing)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "memory", float_array("memory", self.memory))
+
+    @property
+    def n_arms(self) -> int:
+        return self.length
+
+    def share(self, budget: int) -> None:  # noqa: ARG002
+        return None

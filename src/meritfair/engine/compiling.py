@@ -1,0 +1,152 @@
+"""How kernels are compiled, and where the result is kept.
+
+Numba notices a change in the file of a cached function, but not in the files of what it calls, and would go on
+with wrong machine code. So the cache lies in a directory named by a hash of all the engine's source: another
+source, another directory. Where nothing can be written, each process compiles for itself.
+
+Kernels are serial and release the GIL; ``parallel=True`` is never used, as its thread pools do not survive a fork.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numba
+from numba.core import event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["cache_directory", "inlined", "kernel", "kernel_not_kept", "part"]
+
+config: Any = numba.config
+
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
+
+_OPTIONS = {
+    "nogil": True,
+    "error_model": "numpy",
+    "_nrt": False,
+}  # a division by zero is inf, as in NumPy: kernels raise nothing
+
+
+def _user_cache() -> Path:
+    """Return where this system keeps the caches of a user."""
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(os.environ["NUMBA_CACHE_DIR"])
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", tempfile.gettempdir()))
+    if sys.platform == "darwin":
+        return Path("~/Library/Caches").expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+
+
+def _source_hash() -> str:
+    """Return a name for this very source of the engine, on this version of Numba."""
+    total = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        total.update(file.name.encode())
+        total.update(file.read_bytes())
+    return total.hexdigest()[:20]
+
+
+def cache_directory() -> Path | None:
+    """Return the directory that holds the compiled kernels of this source, or None if it cannot be written to."""
+    try:
+        directory = _user_cache() / "meritfair" / _source_hash()
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory) as room:
+            room.write(bytes(1_000_000))  # about what the kernels take
+        return directory
+    except (OSError, RuntimeError):  # no such home, no permission, no space
+        return None
+
+
+_CACHE = cache_directory()
+
+
+def kernel(function: _Function) -> _Function:
+    """Compile a function that is called from Python, at its first call, and keep the result."""
+    if _CACHE is None:
+        return kernel_not_kept(function)
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(_CACHE)  # read when the function is decorated
+    try:
+        compiled: Any = numba.njit(cache=True, **_OPTIONS)(function)
+    finally:
+        config.CACHE_DIR = before
+    compiled._cache = _CarefulCache(compiled._cache)
+    kept: _Function = compiled
+    return kept
+
+
+class _CarefulCache:
+    """Numba's cache of a function, which then survives a damaged file and a full disk: it compiles anew."""
+
+    def __init__(self, cache: Any) -> None:
+        self._inner = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def load_overload(self, *signature: Any) -> Any:
+        try:
+            return self._inner.load_overload(*signature)
+        except Exception:  # damaged bytes can make unpickling fail in any way
+            return None
+
+    def save_overload(self, *signature_and_code: Any) -> None:
+        with suppress(OSError):
+            self._inner.save_overload(*signature_and_code)
+
+
+def kernel_not_kept(function: _Function) -> _Function:
+    """Compile a function that is called from Python, for this process only: for what users bring along."""
+    compiled: _Function = numba.njit(**_OPTIONS)(function)
+    return compiled
+
+
+def part(function: _Function) -> _Function:
+    """Compile a function that is called by kernels only."""
+    compiled: _Function = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)
+    return compiled
+
+
+def inlined(function: _Function) -> _Function:
+    """Compile a function into what calls it: for tuples of arrays, which are slow to hand over."""
+    compiled: _Function = numba.njit(inline="always", **_OPTIONS)(function)
+    return compiled
+
+
+class _SayOnce(event.Listener):
+    """Tells the user, once, why the first call takes so long."""
+
+    said = False
+
+    def on_start(self, happened: Any) -> None:
+        dispatcher = happened.data["dispatcher"]
+        if self.said or not dispatcher.py_func.__module__.startswith("meritfair.engine."):
+            return
+        self.said = True
+        if _CACHE is None:
+            kept = "in every new process, as no cache directory can be written to; NUMBA_CACHE_DIR can name one"
+        elif dispatcher.stats.cache_path is None:
+            kept = "with functions of your own, in every new process"
+        else:
+            kept = "once for this version"
+        print(
+            f"meritfair: compiling the engine for this machine, {kept}: some seconds ...", file=sys.stderr, flush=True
+        )
+
+    def on_end(self, happened: Any) -> None:
+        pass
+
+
+_listen: Any = event.register
+_listen("numba:compile", _SayOnce())

@@ -1,0 +1,286 @@
+"""Whole episodes and whole runs (Algorithm 1 of the paper).
+
+`play_run` plays all episodes of a run whose policy is built in, in one call; `play_table_run` those of a priority table
+that never changes. For plans made in Python there are kernels that begin, play and end one episode. All go through
+the same parts. A `Player` holds everything that changes during a run, its random numbers come from its own sources.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from meritfair.engine.chains import SEEN, Chains, Tally, new_chains, new_tally, set_thresholds, start_states, walk
+from meritfair.engine.compiling import inlined, kernel
+from meritfair.engine.coverage import Coverage, new_coverage, note_episode
+from meritfair.engine.learning import (
+    MERIT,
+    SHARE,
+    Beliefs,
+    believe,
+    greedy_weights,
+    measure_ball,
+    merits,
+    new_beliefs,
+    regret,
+    shares,
+)
+from meritfair.engine.lotteries import PULLS, Lottery, draw, new_lottery, prepare, rotate
+from meritfair.engine.random import new_source, uniform
+from meritfair.engine.rules import FIXED, GREEDY, LOTTERY, OPTIMISTIC, ROTATION, MeritRule, Rule
+from meritfair.engine.steps import Steps, table_steps
+
+if TYPE_CHECKING:
+    from meritfair.arrays import FloatArray, IntArray, WordArray
+
+__all__ = [
+    "Game",
+    "Outcome",
+    "Player",
+    "begin_episode",
+    "end_episode",
+    "new_player",
+    "play_lottery",
+    "play_rotation",
+    "play_run",
+    "play_table",
+    "play_table_run",
+]
+
+_LANES_AT_ONCE = 2048  # words of all arms that are drawn and walked together
+
+
+class Game(NamedTuple):
+    """What is played, and how its fairness is measured."""
+
+    fair_share: FloatArray  # (N,)
+    budget: int
+    horizon: int
+    carry_states: bool
+    delta: float
+    merit: MeritRule
+
+
+class Player(NamedTuple):
+    """Everything that changes during a run."""
+
+    environment: WordArray
+    luck: WordArray
+    chains: Chains
+    tally: Tally
+    lottery: Lottery
+    beliefs: Beliefs
+    coverage: Coverage
+    line: IntArray  # (N,), for rotations
+    facts: IntArray  # words of 64 steps that are drawn and walked together; who is next in line
+
+
+_AT_ONCE, _POSITION = range(2)
+
+
+class Outcome(NamedTuple):
+    """What is kept of each episode of a run."""
+
+    regret: FloatArray
+    regret_authors: FloatArray
+    eta: FloatArray
+    omega: FloatArray
+    reward: IntArray
+
+
+def new_player(
+    transitions: FloatArray,
+    budget: int,
+    episodes: int,
+    horizon: int,
+    environment: np.random.SeedSequence,
+    luck: np.random.SeedSequence,
+) -> Player:
+    """Return a player at the start of a run."""
+    n_arms = len(transitions)
+    words = -(-horizon // 64)
+    at_once = min(words, max(1, _LANES_AT_ONCE // n_arms))
+    player = Player(
+        environment=new_source(environment),
+        luck=new_source(luck),
+        chains=new_chains(n_arms, at_once),
+        tally=new_tally(n_arms),
+        lottery=new_lottery(n_arms, budget, at_once),
+        beliefs=new_beliefs(n_arms),
+        coverage=new_coverage(n_arms, episodes),
+        line=np.arange(n_arms),
+        facts=np.array([at_once, 0]),
+    )
+    _start(player.chains, player.line, player.environment, player.luck, transitions)
+    return player
+
+
+@kernel
+def _start(chains: Chains, line: IntArray, environment: WordArray, luck: WordArray, transitions: FloatArray) -> None:
+    """Set the arms' chances and first states, and shuffle the line."""
+    set_thresholds(chains, transitions)
+    start_states(chains.state, environment)
+    for i in range(len(line) - 1, 0, -1):
+        j = min(np.int64(uniform(luck) * (i + 1)), i)
+        line[i], line[j] = line[j], line[i]
+
+
+@inlined
+def _open_loop(game: Game, player: Player, rotation: bool) -> int:
+    """Play an episode of pulls that do not look at states; return the reward."""
+    lottery, facts, n_arms = player.lottery, player.facts, len(player.line)
+    reward, left = 0, game.horizon
+    while left > 0:
+        words = min(facts[_AT_ONCE], (left + 63) // 64)
+        bits = min(left - 64 * (words - 1), 64)
+        if rotation:
+            facts[_POSITION] = rotate(lottery, player.line, facts[_POSITION], game.budget, words, bits)
+        else:
+            draw(lottery, player.luck, n_arms, words, bits)
+        reward += walk(player.chains, player.tally, player.environment, lottery.words[PULLS], words, bits)
+        left -= 64 * (words - 1) + bits
+    return reward
+
+
+@inlined
+def _believe(game: Game, rule: Rule, player: Player, outcome: Outcome, t: int) -> None:
+    """Measure the ball of an episode, t from 0, and then, if the rule needs another, make the beliefs of the rule.
+
+    What is measured are the optimistic beliefs under the game's merit and delta; the paper's rule has just these.
+    """
+    beliefs, tally = player.beliefs, player.tally
+    for own in range(2):
+        delta = rule.delta if own else game.delta
+        estimate = rule.estimate if own else OPTIMISTIC
+        merit = rule.merit if own else game.merit
+        if not own or delta != game.delta:
+            eta, omega = measure_ball(beliefs, tally, t + 1, delta)
+            if not own:
+                outcome.eta[t], outcome.omega[t] = eta, omega
+        believe(beliefs, tally, estimate)
+        if own and rule.kind == GREEDY:
+            greedy_weights(beliefs, game.budget)
+            return
+        merits(beliefs, merit.kind, merit.first, merit.second)
+        shares(beliefs)
+        if not own:
+            outcome.regret_authors[t] = regret(beliefs.arms[SHARE], game.fair_share)
+            same = rule.estimate == OPTIMISTIC and rule.delta == game.delta and rule.merit == game.merit
+            if rule.kind == FIXED or rule.kind == ROTATION or (rule.kind == LOTTERY and same):
+                return
+
+
+@kernel
+def play_run(
+    game: Game,
+    rule: Rule,
+    weights: FloatArray,
+    share: FloatArray,
+    player: Player,
+    outcome: Outcome,
+    control: IntArray,
+) -> None:
+    """Play all episodes of a run; `weights` and `share` are those of a fixed plan.
+
+    `control` holds the number of episodes done, for others to read, and a flag that others set to stop.
+    """
+    learns = rule.kind == LOTTERY or rule.kind == GREEDY
+    episodes = len(outcome.reward)
+    for t in range(episodes):
+        if control[1] != 0:
+            return
+        if t > 0 and not game.carry_states:
+            start_states(player.chains.state, player.environment)
+        _believe(game, rule, player, outcome, t)
+        if learns or t == 0:
+            prepare(player.lottery, player.beliefs.arms[MERIT] if learns else weights, game.budget)
+        outcome.regret[t] = regret(player.beliefs.arms[SHARE] if learns else share, game.fair_share)
+        outcome.reward[t] = _open_loop(game, player, rule.kind == ROTATION)
+        note_episode(player.coverage, player.tally.ints[SEEN], t == episodes - 1)
+        control[0] = t + 1
+
+
+@inlined
+def _measure(game: Game, player: Player, outcome: Outcome, t: int) -> None:
+    """Measure the ball of an episode, t from 0, for a plan that the engine does not make."""
+    _believe(game, Rule(FIXED, OPTIMISTIC, game.delta, game.merit), player, outcome, t)
+
+
+@inlined
+def _note_pulls(tally: Tally, pulled: FloatArray) -> None:
+    """Set how often each arm was pulled since `pulled` was set to how often it was pulled till then, or to 0."""
+    for arm in range(len(pulled)):
+        pulled[arm] = tally.visits[0, 1, arm] + tally.visits[1, 1, arm] - pulled[arm]
+
+
+@kernel
+def play_table_run(
+    game: Game, table: FloatArray, player: Player, steps: Steps, outcome: Outcome, control: IntArray
+) -> None:
+    """Play all episodes of a run by one priority table, of shape (N, 2); `control` is as in `play_run`."""
+    tally, state, pulled = player.tally, player.chains.state, player.beliefs.arms[MERIT]
+    episodes = len(outcome.reward)
+    for t in range(episodes):
+        if control[1] != 0:
+            return
+        if t > 0 and not game.carry_states:
+            start_states(state, player.environment)
+        _measure(game, player, outcome, t)
+        pulled[:] = 0.0
+        _note_pulls(tally, pulled)
+        outcome.reward[t] = table_steps(
+            state, tally, steps, player.environment, player.luck, table, game.budget, game.horizon, t * game.horizon
+        )
+        _note_pulls(tally, pulled)
+        for arm in range(len(pulled)):
+            pulled[arm] /= game.budget * game.horizon
+        outcome.regret[t] = regret(pulled, game.fair_share)
+        note_episode(player.coverage, tally.ints[SEEN], t == episodes - 1)
+        control[0] = t + 1
+
+
+@kernel
+def begin_episode(game: Game, player: Player, outcome: Outcome, pulled: FloatArray, t: int) -> None:
+    """Start an episode, t from 0, of a plan that was made in Python; note how often each arm was pulled before."""
+    if t > 0 and not game.carry_states:
+        start_states(player.chains.state, player.environment)
+    _measure(game, player, outcome, t)
+    pulled[:] = 0.0
+    _note_pulls(player.tally, pulled)
+
+
+@kernel
+def play_lottery(game: Game, player: Player, weights: FloatArray) -> int:
+    """Play an episode of a lottery; return the reward."""
+    prepare(player.lottery, weights, game.budget)
+    return _open_loop(game, player, False)
+
+
+@kernel
+def play_rotation(game: Game, player: Player) -> int:
+    """Play an episode of a rotation; return the reward."""
+    return _open_loop(game, player, True)
+
+
+@kernel
+def play_table(game: Game, table: FloatArray, player: Player, steps: Steps, t: int) -> int:
+    """Play an episode of a priority table, of shape (N, 2); return the reward."""
+    return table_steps(
+        player.chains.state,
+        player.tally,
+        steps,
+        player.environment,
+        player.luck,
+        table,
+        game.budget,
+        game.horizon,
+        t * game.horizon,
+    )
+
+
+@kernel
+def end_episode(tally: Tally, coverage: Coverage, pulled: FloatArray, last: bool) -> None:
+    """End an episode; turn the pulls before it into the pulls during it."""
+    _note_pulls(tally, pulled)
+    note_episode(coverage, tally.ints[SEEN], last)

@@ -1,0 +1,317 @@
+"""How a simulation is carried out: whole runs on all cores, or episode by episode around a plan made in Python.
+
+A built-in policy is compiled into the loop over episodes, so each run is one call of the engine; runs are independent
+and go to a pool of threads, which run at the same time because the engine releases Python's lock. Any other policy is
+asked for a plan before each episode, for all runs at once, and the engine plays the episode of each run.
+
+Either way a run draws only from sources of its own, so its numbers depend on the seed and its own number alone.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from meritfair import metrics
+from meritfair.engine.chains import LONGEST
+from meritfair.engine.coverage import coverage_gaps
+from meritfair.engine.episodes import (
+    Game,
+    Outcome,
+    Player,
+    begin_episode,
+    end_episode,
+    new_player,
+    play_lottery,
+    play_rotation,
+    play_run,
+    play_table,
+    play_table_run,
+)
+from meritfair.engine.rules import EXPONENTIAL, FIXED, OPTIMISTIC, ROTATION, MeritRule, Rule
+from meritfair.engine.steps import Steps, new_steps, set_limits, step_player
+from meritfair.errors import InputError
+from meritfair.model.benefit import benefit
+from meritfair.model.confidence import Ball
+from meritfair.model.counts import Counts
+from meritfair.model.exposure import merit_share
+from meritfair.policies.base import View
+from meritfair.policies.plans import Lottery, Plan, PriorityTable, Rotation, StepLearner
+from meritfair.seeding import sequence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.policies.base import Policy
+    from meritfair.simulation import Problem
+
+__all__ = ["available_cores", "play"]
+
+_PlayRun: TypeAlias = "Callable[[int, Game, Player, Outcome, IntArray], None]"
+_GLANCE = 0.1  # seconds between looks at how far the runs are
+_NO_MERIT = MeritRule(EXPONENTIAL, 0.0, 0.0)
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """The arrays of a `Run` in the making, and a line of control for each run: episodes done, and whether to stop."""
+
+    fairness_regret: FloatArray
+    fairness_regret_authors: FloatArray
+    reward: IntArray
+    eta: FloatArray
+    omega: FloatArray
+    visits: IntArray
+    good: IntArray
+    longest_wait: IntArray
+    coverage_gap: IntArray
+    coverage_gap_authors: IntArray
+    control: IntArray
+
+    @classmethod
+    def empty(cls, problem: Problem) -> Records:
+        """Return the records of nothing."""
+        runs, n_arms = problem.runs, problem.n_arms
+        by_episode, by_arm = (runs, problem.episodes), (runs, n_arms, 2, 2)
+        return cls(
+            *(np.zeros(by_episode), np.zeros(by_episode), np.zeros(by_episode, np.int64)),
+            *(np.zeros(by_episode), np.zeros(by_episode)),
+            *(np.zeros(by_arm, np.int64), np.zeros(by_arm, np.int64), np.zeros((runs, n_arms), np.int64)),
+            *(np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros((runs, 2), np.int64)),
+        )
+
+    def outcome(self, run: int) -> Outcome:
+        """Return where the engine writes the episodes of a run."""
+        return Outcome(
+            self.fairness_regret[run],
+            self.fairness_regret_authors[run],
+            self.eta[run],
+            self.omega[run],
+            self.reward[run],
+        )
+
+    def close(self, run: int, player: Player) -> None:
+        """Take over what a run has counted."""
+        self.visits[run] = player.tally.visits.transpose(2, 0, 1)
+        self.good[run] = player.tally.good.transpose(2, 0, 1)
+        self.longest_wait[run] = player.tally.ints[LONGEST]
+        self.coverage_gap[run], self.coverage_gap_authors[run] = coverage_gaps(player.coverage)
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the arrays of a `Run`."""
+        return {name: array for name, array in vars(self).items() if name != "control"}
+
+
+def play(
+    problem: Problem,
+    policy: Policy,
+    fair_share: FloatArray,
+    seed: int,
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+) -> dict[str, Any]:
+    """Play all runs; return the arrays of a `Run`."""
+    stage = _Stage(problem, fair_share, seed, Records.empty(problem), progress)
+    whole_run = stage.whole_run(policy)
+    if whole_run is not None:
+        stage.play_whole_runs(whole_run, workers)
+    else:
+        stage.play_by_episode(policy, workers)
+    return stage.records.arrays()
+
+
+def _rows(values: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Return one row for each run, of their own: the engine is compiled for arrays that can be written to."""
+    return np.array(np.broadcast_to(values, shape), order="C")
+
+
+def _check_plan(plan: Plan, problem: Problem) -> Plan:
+    """Return what a policy has planned, if it can be played."""
+    if not isinstance(plan, (Lottery, PriorityTable, Rotation, StepLearner)):
+        raise InputError(f"a policy must plan a Lottery, PriorityTable, Rotation or StepLearner, got {plan!r}")
+    if plan.n_arms != problem.n_arms:
+        raise InputError(f"the policy planned for {plan.n_arms} arms, but there are {problem.n_arms}")
+    return plan
+
+
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """Where the runs of a problem are played."""
+
+    problem: Problem
+    fair_share: FloatArray
+    seed: int
+    records: Records
+    progress: Callable[[int, int], None] | None
+
+    def _game(self, run: int) -> Game:
+        p = self.problem
+        merit = p.merit.rule() or _NO_MERIT
+        return Game(self.fair_share[run], p.budget, p.horizon, p.carry_states, p.delta, merit)
+
+    def _player(self, run: int) -> Player:
+        p = self.problem
+        seeds = sequence(self.seed, "environment", run), sequence(self.seed, "policy", run)
+        return new_player(p.transitions[run], p.budget, p.episodes, p.horizon, *seeds)
+
+    def _tell(self) -> None:
+        if self.progress is not None:
+            self.progress(int(self.records.control[:, 0].sum()), self.problem.runs * self.problem.episodes)
+
+    def whole_run(self, policy: Policy) -> _PlayRun | None:
+        """Return how the engine plays a whole run of this policy in one call, or None if it cannot."""
+        problem = self.problem
+        if problem.merit.rule() is None:
+            return None
+        rule, nothing = policy.rule(), np.zeros(problem.n_arms)
+        if rule is not None:
+            learning = rule
+            return lambda _run, game, player, *records: play_run(game, learning, nothing, nothing, player, *records)
+        if not policy.constant:
+            return None
+        none = Counts(*(np.zeros(problem.transitions.shape, np.int64) for _ in range(2)))
+        plan = _check_plan(policy.plan(View(none, 1, problem.budget, problem.transitions)), problem)
+        each = (problem.runs, problem.n_arms)
+        share, weights = plan.share(problem.budget), plan.weights(problem.budget)
+        if isinstance(plan, PriorityTable) and weights is None:
+            table = _rows(plan.index, (*each, 2))
+            return lambda run, game, player, *records: play_table_run(
+                game, table[run], player, _new_steps(problem.transitions[run]), *records
+            )
+        if share is None:
+            return None
+        fixed = Rule(ROTATION if isinstance(plan, Rotation) else FIXED, OPTIMISTIC, problem.delta, _NO_MERIT)
+        weight_rows, share_rows = _rows(nothing if weights is None else weights, each), _rows(share, each)
+        return lambda run, game, player, *records: play_run(
+            game, fixed, weight_rows[run], share_rows[run], player, *records
+        )
+
+    def play_whole_runs(self, play_one: _PlayRun, workers: int) -> None:
+        """Play each run in one call of the engine, on a pool of threads; an interrupt stops them within an episode."""
+        records = self.records
+        self._compile(play_one)
+
+        to_play = iter(range(self.problem.runs))  # shared: each worker takes the next
+
+        def work() -> None:
+            for run in to_play:
+                if records.control[run, 1]:
+                    return
+                player = self._player(run)
+                play_one(run, self._game(run), player, records.outcome(run), records.control[run])
+                records.close(run, player)
+
+        threads = min(workers, self.problem.runs)
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="meritfair")
+        try:
+            waiting = {pool.submit(work) for _ in range(threads)}
+            while waiting:
+                done, waiting = wait(waiting, _GLANCE, FIRST_EXCEPTION)
+                for each in done:
+                    each.result()  # raises what the run has raised
+                self._tell()
+        finally:
+            records.control[:, 1] = 1
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _compile(self, play_one: _PlayRun) -> None:
+        """Play no episode on one arm: so that an interrupt stops the compiler, which it cannot in a pool of threads."""
+        problem, seeds = self.problem, sequence(self.seed, "policy")
+        player = new_player(problem.transitions[0, :1].copy(), 1, 0, problem.horizon, seeds, seeds)
+        empty = np.zeros(0)
+        outcome = Outcome(empty, empty, empty, empty, np.zeros(0, np.int64))
+        play_one(0, self._game(0), player, outcome, np.zeros(2, np.int64))
+
+    def play_by_episode(self, policy: Policy, workers: int) -> None:
+        """Ask the policy for a plan before each episode, for all runs at once, and play it."""
+        problem, records = self.problem, self.records
+        runs = range(problem.runs)
+        players = [self._player(run) for run in runs]
+        actor = _Actor(problem, [self._game(run) for run in runs], players, [records.outcome(run) for run in runs])
+        with ThreadPoolExecutor(min(workers, problem.runs), thread_name_prefix="meritfair") as pool:
+            for t in range(problem.episodes):
+                counts = Counts(
+                    np.stack([player.tally.visits.transpose(2, 0, 1) for player in players]).astype(np.int64),
+                    np.stack([player.tally.good.transpose(2, 0, 1) for player in players]).astype(np.int64),
+                )
+                plan = _check_plan(policy.plan(View(counts, t + 1, problem.budget, problem.transitions)), problem)
+                pulls = np.stack(list(pool.map(actor.episode(plan, t), runs)))
+                share = plan.share(problem.budget)
+                made = pulls / (problem.budget * problem.horizon) if share is None else share
+                records.fairness_regret[:, t] = metrics.fairness_regret(made, self.fair_share)
+                if problem.merit.rule() is None:
+                    softmax = merit_share(problem.merit(benefit(Ball(counts, t + 1, problem.delta).upper)))
+                    records.fairness_regret_authors[:, t] = metrics.fairness_regret(softmax, self.fair_share)
+                records.control[:, 0] = t + 1
+                self._tell()
+        for run, player in enumerate(players):
+            records.close(run, player)
+
+
+class _Actor:
+    """Plays single episodes of any plan, for any of the runs."""
+
+    def __init__(self, problem: Problem, games: list[Game], players: list[Player], outcomes: list[Outcome]) -> None:
+        self.problem, self.games, self.players, self.outcomes = problem, games, players, outcomes
+        self.pulled = np.zeros((problem.runs, problem.n_arms))
+        self.steps: dict[int, Steps] = {}
+        self.memories: dict[int, FloatArray] = {}
+
+    def episode(self, plan: Plan, t: int) -> Callable[[int], FloatArray]:
+        """Return a function that plays episode t, from 0, of a run, and returns how often each arm was pulled."""
+        problem = self.problem
+        each = (problem.runs, problem.n_arms)
+        weights = plan.weights(problem.budget)
+        rows = None if weights is None else _rows(weights, each)
+        table = _rows(plan.index, (*each, 2)) if isinstance(plan, PriorityTable) else None
+
+        def play_one(run: int) -> FloatArray:
+            game, player, pulled = self.games[run], self.players[run], self.pulled[run]
+            begin_episode(game, player, self.outcomes[run], pulled, t)
+            if rows is not None:
+                reward = play_lottery(game, player, rows[run])
+            elif isinstance(plan, Rotation):
+                reward = play_rotation(game, player)
+            else:
+                reward = self._step_by_step(plan, table, run, t)
+            self.outcomes[run].reward[t] = reward
+            end_episode(player.tally, player.coverage, pulled, t == problem.episodes - 1)
+            return np.asarray(pulled)
+
+        return play_one
+
+    def _step_by_step(self, plan: Plan, table: FloatArray | None, run: int, t: int) -> int:
+        player, problem = self.players[run], self.problem
+        if run not in self.steps:
+            self.steps[run] = _new_steps(problem.transitions[run])
+        if table is not None:
+            return play_table(self.games[run], table[run], player, self.steps[run], t)
+        assert isinstance(plan, StepLearner)
+        memory = self.memories.setdefault(run, plan.memory.copy())
+        return step_player(plan.rank, plan.learn)(
+            player.chains.state,
+            player.tally,
+            self.steps[run],
+            player.environment,
+            player.luck,
+            memory,
+            problem.budget,
+            problem.horizon,
+            t * problem.horizon,
+        )
+
+
+def _new_steps(transitions: FloatArray) -> Steps:
+    steps = new_steps(len(transitions))
+    set_limits(steps, transitions)
+    return steps

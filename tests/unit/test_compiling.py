@@ -1,0 +1,414 @@
+"""How kernels are compiled and kept: each trap of a cache of machine code has a test that falls into it.
+
+A test that needs a cold start uses the smallest kernel, which sets up a player in a second or two; only one compiles
+the engine whole.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import meritfair as mf
+from meritfair.engine import compiling
+
+SOURCE = Path(mf.__file__).parent
+ENGINE = sorted((SOURCE / "engine").glob("*.py"))
+MESSAGE = "meritfair: compiling the engine"
+
+# Each script tells what it found as JSON; `bits` stand for every bit of the answer.
+SMALL = """
+import hashlib, json
+import numpy as np
+from meritfair.engine import compiling
+from meritfair.engine.episodes import new_player
+
+seeds = [np.random.SeedSequence(number) for number in (1, 2)]
+player = new_player(np.full((3, 2, 2), 0.3), 1, 5, 20, *seeds)
+bits = hashlib.sha256(b"".join(np.asarray(values).tobytes() for values in (*player.chains, player.line)))
+print(json.dumps({"bits": bits.hexdigest(), "cache": str(compiling.cache_directory()), "source": compiling.__file__}))
+"""
+WHOLE = """
+import dataclasses, hashlib, json, time
+import numpy as np
+import meritfair as mf
+
+arms = mf.datasets.synthetic(5, seed=1)
+began = time.perf_counter()
+run = mf.simulate(arms, mf.MeritFair(), budget=1, episodes=5, horizon=20, runs=2, seed=1, workers=2)
+seconds = time.perf_counter() - began
+values = [getattr(run, field.name) for field in dataclasses.fields(run)]
+bits = hashlib.sha256(b"".join(value.tobytes() for value in values if isinstance(value, np.ndarray)))
+print(json.dumps({"bits": bits.hexdigest(), "seconds": seconds}))
+"""
+
+
+def environment(**changes: str | Path | None) -> dict[str, str]:
+    """Return this process's environment with changes; None takes a variable away."""
+    changed = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **changes}
+    return {name: str(value) for name, value in changed.items() if value is not None}
+
+
+def start(script: str, **changes: str | Path | None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(**changes),
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[Any, str]:
+    """Return what a script told, and its error stream."""
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return json.loads(out) if out else None, err
+
+
+def tell(script: str, **changes: str | Path | None) -> tuple[Any, str]:
+    return finish(start(script, **changes))
+
+
+def copy_of_the_package(folder: Path) -> Path:
+    """Copy the source to where it can be edited; return the copy of the package."""
+    copy = folder / "meritfair"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+def machine_code(folder: Path) -> list[str]:
+    """Return the files of Numba's cache anywhere below a folder."""
+    return sorted(str(file) for pattern in ("*.nbi", "*.nbc") for file in folder.rglob(pattern))
+
+
+# ---- what the cache is keyed by
+
+
+@pytest.mark.slow
+def test_an_edit_in_another_file_is_not_answered_from_the_cache(tmp_path: Path) -> None:
+    # The kernel is in episodes.py, the edit in random.py, two imports away. Numba alone looks at episodes.py only:
+    # with one directory for all sources the second answer is that of the first, and this test fails.
+    package, kept, fresh = copy_of_the_package(tmp_path / "source"), tmp_path / "kept", tmp_path / "fresh"
+    before, message = tell(SMALL, PYTHONPATH=package.parent, NUMBA_CACHE_DIR=kept)
+    assert before["source"] == str(package / "engine" / "compiling.py")
+    assert MESSAGE in message
+    with (package / "engine" / "random.py").open("a") as file:
+        file.write("\n\n@part\ndef threshold(chance: float) -> Word:\n    return np.uint64(chance * 1e6)\n")
+    after, message = tell(SMALL, PYTHONPATH=package.parent, NUMBA_CACHE_DIR=kept)
+    truth, _ = tell(SMALL, PYTHONPATH=package.parent, NUMBA_CACHE_DIR=fresh)
+    assert MESSAGE in message
+    assert after["bits"] == truth["bits"] != before["bits"]
+    assert after["cache"] != before["cache"]
+    assert Path(after["cache"]).name == Path(truth["cache"]).name
+
+
+@pytest.fixture
+def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the package that `cache_directory` takes for its own."""
+    package = copy_of_the_package(tmp_path / "source")
+    monkeypatch.setattr(compiling, "__file__", str(package / "engine" / "compiling.py"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+    return package
+
+
+@pytest.mark.parametrize("name", [file.name for file in ENGINE])
+def test_every_file_of_the_engine_counts(name: str, edited: Path) -> None:
+    before = compiling.cache_directory()
+    with (edited / "engine" / name).open("a") as file:
+        file.write("# another source\n")
+    after = compiling.cache_directory()
+    assert before is not None
+    assert after is not None
+    assert before != after
+    assert before.parent == after.parent
+
+
+def test_a_new_file_and_another_name_count_and_other_packages_do_not(edited: Path) -> None:
+    engine = edited / "engine"
+    found = [compiling.cache_directory()]
+    (edited / "metrics.py").write_text("# another source\n")
+    found.append(compiling.cache_directory())
+    assert found[0] == found[1]
+    (engine / "new.py").write_text("X = 1\n")
+    found.append(compiling.cache_directory())
+    (engine / "new.py").rename(engine / "newer.py")
+    found.append(compiling.cache_directory())
+    assert len(set(found)) == 3
+
+
+@pytest.mark.parametrize("file", ENGINE, ids=lambda file: file.name)
+def test_kernels_are_made_of_nothing_but_the_engine(file: Path) -> None:
+    # What a kernel takes from elsewhere would not be in the hash; types are not part of a kernel.
+    for node in runs_at_import(ast.parse(file.read_text())):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        for module in modules:
+            assert not module.startswith("meritfair") or module.startswith("meritfair.engine"), module
+
+
+def runs_at_import(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
+    """Return the imports of a module but those for type checkers."""
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    return [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in for_types]
+
+
+# ---- where it lies
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {"NUMBA_CACHE_DIR": "numba", "XDG_CACHE_HOME": "xdg"}, "numba"),
+        ("linux", {"XDG_CACHE_HOME": "xdg"}, "xdg"),
+        ("linux", {}, "home/.cache"),
+        ("darwin", {}, "home/Library/Caches"),
+        ("win32", {"LOCALAPPDATA": "local"}, "local"),
+        ("win32", {"NUMBA_CACHE_DIR": "numba", "LOCALAPPDATA": "local"}, "numba"),
+    ],
+)
+def test_it_lies_where_the_system_keeps_caches(
+    platform: str, variables: dict[str, str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "home", **variables}.items():
+        monkeypatch.setenv(name, str(tmp_path / value))
+    monkeypatch.setattr("sys.platform", platform)
+    found = compiling.cache_directory()
+    assert found is not None
+    assert found.is_dir()
+    assert found.parent == tmp_path / expected / "meritfair"
+
+
+def test_an_empty_variable_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")  # as Numba has it: no directory was named
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    found = compiling.cache_directory()
+    assert found is not None
+    assert found.parent == tmp_path / "xdg" / "meritfair"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("named", [True, False], ids=["NUMBA_CACHE_DIR", "home"])
+def test_without_a_place_to_write_it_works_uncached_and_says_so(named: bool, tmp_path: Path) -> None:
+    # A path below a file cannot be made by anyone, not even by root.
+    package = copy_of_the_package(tmp_path / "source")
+    (tmp_path / "file").write_text("")
+    nowhere = tmp_path / "file" / "x"
+    good, _ = tell(SMALL, PYTHONPATH=package.parent, NUMBA_CACHE_DIR=tmp_path / "kept")
+    places = {"HOME": nowhere, "XDG_CACHE_HOME": nowhere, "LOCALAPPDATA": nowhere}
+    told, err = tell(SMALL, PYTHONPATH=package.parent, NUMBA_CACHE_DIR=nowhere if named else None, **places)
+    assert told["cache"] == "None"
+    assert told["bits"] == good["bits"]
+    assert err.count(MESSAGE) == 1
+    assert "in every new process, as no cache directory can be written to; NUMBA_CACHE_DIR can name one" in err
+    assert "once for this version" not in err
+    assert "Traceback" not in err
+    assert told["source"] == str(package / "engine" / "compiling.py")
+    assert not machine_code(package.parent)  # Numba's own second choice is __pycache__
+    assert machine_code(tmp_path / "kept")  # so that the line above could have found something
+
+
+# ---- who compiles, and who is told
+
+
+@pytest.mark.slow
+def test_the_first_process_compiles_and_says_so_once_and_the_next_does_neither(tmp_path: Path) -> None:
+    cold, message = tell(WHOLE, NUMBA_CACHE_DIR=tmp_path)
+    kept = machine_code(tmp_path)
+    warm, silence = tell(WHOLE, NUMBA_CACHE_DIR=tmp_path)
+    assert message.count(MESSAGE) == 1  # though two threads were waiting for it
+    assert "once for this version" in message
+    assert len(message.splitlines()) == 1
+    assert silence == ""
+    assert warm["bits"] == cold["bits"]
+    assert warm["seconds"] < cold["seconds"] / 4  # 0.2 s and 16 s
+    assert machine_code(tmp_path) == kept
+
+
+@pytest.mark.slow
+def test_nothing_is_said_where_nothing_of_ours_is_compiled(tmp_path: Path) -> None:
+    script = """
+import numba
+from meritfair.engine import compiling, episodes
+
+@numba.njit
+def add_one(x):
+    return x + 1
+
+assert add_one(1) == 2
+"""
+    assert tell(script, NUMBA_CACHE_DIR=tmp_path) == (None, "")
+    assert not machine_code(tmp_path)
+
+
+STEP_LEARNER = """
+from dataclasses import dataclass
+import json, sys
+import numpy as np
+import meritfair as mf
+from meritfair.policies.plans import StepLearner
+
+def rank(memory, states, step, luck, index):
+    for arm in range(len(states)):
+        index[arm] = memory[arm]
+
+@dataclass(frozen=True)
+class Learner(mf.Policy):
+    name = "learner"
+
+    def plan(self, view):
+        return StepLearner(view.n_arms, np.zeros(view.n_arms), rank)
+
+mf.simulate(mf.datasets.synthetic(3, seed=1), Learner(), budget=1, episodes=2, horizon=3, seed=1)
+"""
+
+
+@pytest.mark.slow
+def test_what_is_compiled_in_every_process_is_not_said_to_be_compiled_once() -> None:
+    tell(STEP_LEARNER)  # fills the cache with what can be kept
+    _, err = tell(STEP_LEARNER)
+    assert "once for this version" not in err
+
+
+@pytest.mark.slow
+def test_many_processes_may_start_cold_at_once(tmp_path: Path) -> None:
+    together = [start(SMALL, NUMBA_CACHE_DIR=tmp_path) for _ in range(3)]
+    told = [finish(process)[0] for process in together]
+    later, silence = tell(SMALL, NUMBA_CACHE_DIR=tmp_path)
+    assert {each["bits"] for each in told} == {later["bits"]}
+    assert silence == ""  # what they left behind can be used
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and file.suffix not in (".nbi", ".nbc")]
+
+
+@pytest.mark.slow
+def test_kernels_are_compiled_for_one_signature_whatever_is_played() -> None:
+    # A second one costs all its seconds anew, and two processes that write different ones at once can mix them up.
+    # Plans come in any layout and type: for one run or all, read-only, by columns, of integers or short floats.
+    script = """
+import json
+from dataclasses import dataclass
+import numpy as np
+import meritfair as mf
+from numba.core.dispatcher import Dispatcher
+from meritfair.engine import episodes, steps
+from meritfair.policies import Lottery, PriorityTable
+
+@dataclass(frozen=True)
+class Own(mf.Policy):
+    index: object
+    name = "own"
+
+    def plan(self, view):
+        return PriorityTable(self.index) if self.index is not None else Lottery(np.arange(1, 4))
+
+arms = mf.datasets.synthetic(3, seed=1)
+table = np.arange(6, dtype=np.float32).reshape(3, 2)
+table.flags.writeable = False
+policies = [
+    *map(mf.policies.create, mf.policies.names()),
+    mf.MeritFair(merit=mf.Affine(1, 3), delta=0.5, estimate="mean"),
+    mf.MeritFair(merit=mf.Exponential(2)),
+    mf.MeritFair(merit=mf.CustomMerit(np.exp, lipschitz=3)),
+    Own(table),
+    Own(table.T.copy().T.astype(int)),
+    Own(None),
+]
+for policy in policies:
+    for given, budget in ((arms, 1), ([mf.Arms(arms.transitions.tolist())] * 2, np.int32(2))):
+        for merit in (None, mf.Logistic(2, 1)):
+            carry = budget == 1
+            mf.simulate(given, policy, budget=budget, episodes=2, horizon=70, seed=1, merit=merit, carry_states=carry)
+found = {name: x for m in (episodes, steps) for name, x in vars(m).items() if isinstance(x, Dispatcher)}
+kernels = {name: x for name, x in found.items() if x.stats.cache_path is not None}  # parts have no cache
+print(json.dumps({name: len(x.signatures) for name, x in kernels.items() if x.signatures}))
+"""
+    told, _ = tell(script)
+    assert set(told) >= {"_start", "play_run", "begin_episode", "play_lottery", "play_table", "end_episode"}
+    assert {name: signatures for name, signatures in told.items() if signatures > 1} == {}
+
+
+# ---- what others must not notice
+
+
+USERS_OWN = """
+import json
+import numba
+before = numba.config.CACHE_DIR
+from meritfair.engine import compiling, episodes
+
+@numba.njit(cache=True)
+def add_one(x):
+    return x + 1
+
+add_one(1)
+print(json.dumps({"before": before, "after": numba.config.CACHE_DIR, "path": add_one.stats.cache_path,
+    "ours": str(compiling.cache_directory()), "kernel": episodes.play_run.stats.cache_path}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("named", [True, False], ids=["NUMBA_CACHE_DIR", "home"])
+def test_other_peoples_functions_are_kept_where_they_were_before(named: bool, tmp_path: Path) -> None:
+    file, kept, home = tmp_path / "own.py", tmp_path / "kept", tmp_path / "home"
+    file.write_text(USERS_OWN)
+    variables = environment(NUMBA_CACHE_DIR=kept if named else None, XDG_CACHE_HOME=home, LOCALAPPDATA=home)
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, env=variables, check=True)
+    told = json.loads(done.stdout)
+    assert told["before"] == told["after"] == (str(kept) if named else "")
+    assert Path(told["ours"]) in Path(told["kernel"]).parents
+    assert Path(told["ours"]) not in Path(told["path"]).parents
+    assert (kept if named else tmp_path / "__pycache__") in [Path(told["path"]), *Path(told["path"]).parents]
+    assert any("add_one" in file for file in machine_code(Path(told["path"])))
+
+
+def dispatchers() -> dict[str, Any]:
+    """Return all compiled functions of the engine by name."""
+    modules = [import_module(f"meritfair.engine.{file.stem}") for file in ENGINE if file.stem != "__init__"]
+    return {
+        f"{module.__name__}.{name}": value
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, Dispatcher)
+    }
+
+
+def test_kernels_are_serial_and_release_the_lock() -> None:
+    found = dispatchers()
+    assert {"meritfair.engine.episodes.play_run", "meritfair.engine.random.uniform"} <= set(found)
+    for name, function in found.items():
+        assert not function.targetoptions.get("parallel"), name
+        assert function.targetoptions.get("nogil") is True, name
+
+
+@pytest.mark.parametrize("how", ["kernel", "kernel_not_kept", "part", "inlined"])
+def test_every_way_of_compiling_is_serial_and_releases_the_lock(how: str) -> None:
+    def nothing() -> None: ...
+
+    options = getattr(compiling, how)(nothing).targetoptions
+    assert options["nogil"] is True
+    assert not options.get("parallel")
+
+
+@pytest.mark.parametrize("code", ["import meritfair", "import meritfair.cli; meritfair.cli.main(['--help'])"])
+def test_a_start_does_not_wait_for_the_compiler(code: str) -> None:
+    script = f"import atexit, os, sys\natexit.register(lambda: 'numba' in sys.modules and os._exit(7))\n{code}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

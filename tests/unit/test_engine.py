@@ -1,0 +1,656 @@
+"""The engine's kernels, number for number, against twins in plain Python that share their random words.
+
+The twins know nothing of words of 64 steps: they compare one number with one threshold at a time, and move one arm by
+one step. Only the order in which random words are taken is the engine's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import meritfair as mf
+from meritfair import metrics
+from meritfair.arrays import AnyArray, FloatArray, IntArray, WordArray
+from meritfair.engine.bits import ALL
+from meritfair.engine.chains import (
+    LONGEST,
+    SEEN,
+    WAITED,
+    Chains,
+    Tally,
+    new_chains,
+    new_tally,
+    set_thresholds,
+    start_states,
+    walk,
+)
+from meritfair.engine.compiling import kernel_not_kept
+from meritfair.engine.coverage import Coverage, coverage_gaps, new_coverage, note_episode
+from meritfair.engine.learning import (
+    MERIT,
+    SHARE,
+    Beliefs,
+    believe,
+    greedy_weights,
+    measure_ball,
+    merits,
+    new_beliefs,
+    regret,
+    shares,
+)
+from meritfair.engine.random import (
+    LANES,
+    LEVELS,
+    new_source,
+    next_word,
+    open_uniform,
+    random_words,
+    threshold,
+    toss_words,
+    uniform,
+)
+from meritfair.engine.rules import MEAN, OPTIMISTIC, PESSIMISTIC
+from meritfair.engine.selection import smallest
+from meritfair.engine.steps import new_steps, set_limits, step_player
+from meritfair.model.confidence import ESTIMATES
+from meritfair.policies.base import Policy, View
+from meritfair.policies.plans import PriorityTable
+
+MASK = (1 << 64) - 1
+CERTAIN = int(ALL)
+
+
+# --- Kernels around parts, which cannot be called from Python.
+
+
+@kernel_not_kept
+def _next_words(source: WordArray, words: WordArray) -> None:
+    for i in range(len(words)):
+        words[i] = next_word(source)
+
+
+@kernel_not_kept
+def _random_words(source: WordArray, words: WordArray) -> None:
+    for i in range(len(words)):
+        random_words(source, words[i])
+
+
+@kernel_not_kept
+def _uniforms(source: WordArray, closed: FloatArray, opened: FloatArray) -> None:
+    for i in range(len(closed)):
+        closed[i] = uniform(source)
+    for i in range(len(opened)):
+        opened[i] = open_uniform(source)
+
+
+@kernel_not_kept
+def _thresholds(chances: FloatArray, limits: WordArray) -> None:
+    for i in range(len(chances)):
+        limits[i] = threshold(chances[i])
+
+
+@kernel_not_kept
+def _toss_words(
+    source: WordArray, limits: WordArray, heads: WordArray, limits_from: int, heads_from: int, n: int
+) -> None:
+    toss_words(source, limits, limits_from, heads, heads_from, n)
+
+
+@kernel_not_kept
+def _start(chains: Chains, source: WordArray, transitions: FloatArray) -> None:
+    set_thresholds(chains, transitions)
+    start_states(chains.state, source)
+
+
+@kernel_not_kept
+def _walk(chains: Chains, tally: Tally, source: WordArray, pulls: WordArray, words: int, bits: int) -> int:
+    return walk(chains, tally, source, pulls, words, bits)
+
+
+@kernel_not_kept
+def _note_episodes(coverage: Coverage, seen: IntArray) -> None:
+    for t in range(len(seen)):
+        note_episode(coverage, seen[t], t == len(seen) - 1)
+
+
+@kernel_not_kept
+def _smallest(values: FloatArray, n: int, rank: int, guess: float) -> float:
+    return smallest(values, n, rank, guess)
+
+
+@kernel_not_kept
+def _learn(
+    beliefs: Beliefs, tally: Tally, episode: int, delta: float, estimate: int, kind: int, first: float, second: float
+) -> tuple[float, float]:
+    eta, omega = measure_ball(beliefs, tally, episode, delta)
+    believe(beliefs, tally, estimate)
+    merits(beliefs, kind, first, second)
+    shares(beliefs)
+    return eta, omega
+
+
+@kernel_not_kept
+def _greedy(beliefs: Beliefs, budget: int) -> None:
+    greedy_weights(beliefs, budget)
+
+
+@kernel_not_kept
+def _regret(share: FloatArray, fair_share: FloatArray) -> float:
+    return regret(share, fair_share)
+
+
+# --- The generators.
+
+
+def rotated(word: int, k: int) -> int:
+    return ((word << k) | (word >> (64 - k))) & MASK
+
+
+def xoshiro(state: list[int]) -> int:
+    """Return the next output of xoshiro256++ and change the state, as in Blackman and Vigna's paper."""
+    result = (rotated((state[0] + state[3]) & MASK, 23) + state[0]) & MASK
+    t = (state[1] << 17) & MASK
+    state[2] ^= state[0]
+    state[3] ^= state[1]
+    state[1] ^= state[2]
+    state[0] ^= state[3]
+    state[2] ^= t
+    state[3] = rotated(state[3], 45)
+    return result
+
+
+class Twin:
+    """A source in Python: 64 generators side by side, and one for single words."""
+
+    def __init__(self, source: WordArray) -> None:
+        rows = source[: 4 * LANES].reshape(4, LANES)
+        self.lanes = [[int(word) for word in rows[:, i]] for i in range(LANES)]
+        self.single = [int(word) for word in source[-4:]]
+
+    def top_bits(self, lane: int) -> list[int]:
+        """Return the first LEVELS bits of 64 numbers: each word of the generator has the next bit of all of them."""
+        words = [xoshiro(self.lanes[lane]) for _ in range(LEVELS)]
+        return [sum(((word >> h) & 1) << (LEVELS - 1 - k) for k, word in enumerate(words)) for h in range(64)]
+
+    def is_at(self, source: WordArray) -> bool:
+        """Whether the engine's source has taken the same words."""
+        other = Twin(source)
+        return self.lanes == other.lanes and self.single == other.single
+
+
+def undecided(top: int, limit: int) -> bool:
+    return top == limit >> (64 - LEVELS)
+
+
+def is_below(top: int, rest: int, limit: int) -> bool:
+    """Whether the number with these first bits and this rest is below a threshold, of which ALL stands for certain."""
+    return (top << 64) + rest < limit << LEVELS or limit == CERTAIN
+
+
+def source_of(seed: int) -> WordArray:
+    return new_source(np.random.SeedSequence(seed))
+
+
+def words_with(rng: np.random.Generator, *shape: int) -> WordArray:
+    return rng.integers(0, MASK, shape, np.uint64, endpoint=True)
+
+
+def test_xoshiro_gives_the_published_numbers() -> None:
+    # Made with the authors' C code from the state 1, 2, 3, 4; also the test of the crate rand_xoshiro.
+    published = [
+        41943041,
+        58720359,
+        3588806011781223,
+        3591011842654386,
+        9228616714210784205,
+        9973669472204895162,
+        14011001112246962877,
+        12406186145184390807,
+        15849039046786891736,
+        10450023813501588000,
+    ]
+    source, words = source_of(0), np.zeros(10, np.uint64)
+    source[-4:] = [1, 2, 3, 4]
+    _next_words(source, words)
+    assert words.tolist() == published
+    state = [1, 2, 3, 4]
+    assert [xoshiro(state) for _ in range(10)] == published
+
+
+def test_single_words_and_all_lanes_advance_as_the_twin() -> None:
+    source = source_of(1)
+    twin = Twin(source)
+    assert len({tuple(lane) for lane in [*twin.lanes, twin.single]}) == LANES + 1  # no two are seeded alike
+    words, single = np.zeros((50, LANES), np.uint64), np.zeros(1000, np.uint64)
+    _random_words(source, words)
+    assert words.tolist() == [[xoshiro(lane) for lane in twin.lanes] for _ in range(50)]
+    _next_words(source, single)
+    assert single.tolist() == [xoshiro(twin.single) for _ in range(1000)]
+    assert twin.is_at(source)
+
+
+def test_uniform_numbers_are_the_first_53_bits() -> None:
+    source = source_of(2)
+    twin = Twin(source)
+    closed, opened = np.zeros(500), np.zeros(500)
+    _uniforms(source, closed, opened)
+    assert closed.tolist() == [(xoshiro(twin.single) >> 11) / 2**53 for _ in range(500)]
+    assert opened.tolist() == [((xoshiro(twin.single) >> 11) + 1) / 2**53 for _ in range(500)]
+
+
+def test_thresholds_are_chances_in_64_bits() -> None:
+    chances = np.array([0.0, 5e-324, 2.0**-64, 0.1, 0.5, 2 / 3, 1 - 2.0**-53, 1.0])
+    limits = np.zeros(len(chances), np.uint64)
+    _thresholds(chances, limits)
+    # A product with 2^64 is exact in floats; what is left of the point goes.
+    assert limits.tolist() == [int(float(p) * 2**64) for p in chances[:-1]] + [CERTAIN]
+
+
+# --- Coins.
+
+
+def toss(twin: Twin, limits: list[int]) -> list[int]:
+    """Toss 64 coins for each threshold, in blocks of 64 thresholds; numbers are completed at the end of a block."""
+    heads: list[int] = []
+    for start in range(0, len(limits), LANES):
+        block = limits[start : start + LANES]
+        tops = [twin.top_bits(i) for i in range(-(-len(block) // 4) * 4)]  # four generators at a time
+        for limit, numbers in zip(block, tops, strict=False):
+            word = 0
+            for h, top in enumerate(numbers):
+                rest = xoshiro(twin.single) if undecided(top, limit) else 0
+                word |= is_below(top, rest, limit) << h
+            heads.append(word)
+    return heads
+
+
+NARROW = 0b101100111 << (64 - LEVELS)  # thresholds that differ only in bits after the first LEVELS
+SPECIAL = [0, 1, CERTAIN, CERTAIN - 1, 1 << 63, (1 << 63) - 1, NARROW, NARROW + 1, NARROW + (1 << 54), NARROW - 1]
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 63, 64, 65, 130])
+def test_coins_are_those_of_the_twin(n: int) -> None:
+    rng = np.random.default_rng(n)
+    source = source_of(3)
+    twin = Twin(source)
+    for _ in range(3):
+        limits = words_with(rng, n + 5)
+        special = rng.random(n + 5) < 0.5
+        limits[special] = rng.choice(np.array(SPECIAL, np.uint64), special.sum())
+        heads = np.zeros(n + 10, np.uint64)
+        _toss_words(source, limits, heads, 2, 7, n)
+        assert heads[7 : 7 + n].tolist() == toss(twin, limits[2 : 2 + n].tolist())
+        assert twin.is_at(source)
+        assert not heads[:7].any()
+
+
+def test_coins_of_chance_0_and_1_are_certain_and_low_bits_count() -> None:
+    source, n = source_of(4), 200_000
+    narrow, wide = NARROW, NARROW + (1 << (64 - LEVELS)) - 1  # the same first LEVELS bits, but 2^-LEVELS apart
+    limits = np.tile(np.array([0, CERTAIN, narrow, wide], np.uint64), n)
+    heads = np.zeros(4 * n + 3, np.uint64)
+    _toss_words(source, limits, heads, 0, 0, 4 * n)
+    never, always, seldom, often = heads[:-3].reshape(n, 4).T
+    assert not never.any()
+    assert (always == ALL).all()
+    spread = np.sqrt(64 * n / 4)
+    assert abs(np.bitwise_count(seldom).sum() - 64 * n * (narrow / 2**64)) < 5 * spread
+    assert abs(np.bitwise_count(often).sum() - 64 * n * (wide / 2**64)) < 5 * spread
+    assert 64 * n * ((wide - narrow) / 2**64) > 10 * spread  # so the last bits forgotten would be found
+
+
+# --- Chains.
+
+
+class Walker:
+    """Arms that are moved and counted one by one, one step at a time."""
+
+    def __init__(self, transitions: FloatArray, states: list[int]) -> None:
+        n_arms = len(states)
+        self.limits, self.states = limits_of(transitions), states
+        self.visits, self.good = np.zeros((2, 2, n_arms)), np.zeros((2, 2, n_arms))
+        self.seen: list[set[int]] = [set() for _ in states]
+        self.waited, self.longest = [0] * n_arms, [0] * n_arms
+
+    def numbers(self, twin: Twin, pulls: list[int], horizon: int) -> list[list[tuple[int, int]]]:
+        """Return the uniform number of each of 64 steps of each lane, in two parts.
+
+        The rest is drawn only if the first bits do not tell where both states would go; and not for a lane where it
+        would matter only beyond the last step.
+        """
+        found: list[list[tuple[int, int]]] = []
+        n_arms = len(self.states)
+        for start in range(0, len(pulls), LANES):
+            block = range(start, min(start + LANES, len(pulls)))
+            tops = [twin.top_bits(i) for i in range(-(-len(block) // 4) * 4)]  # four generators at a time
+            for lane, numbers in zip(block, tops, strict=False):
+                limits, steps = self.limits[lane % n_arms], horizon - lane // n_arms * 64
+                still = [
+                    any(undecided(top, limits[state][(pulls[lane] >> h) & 1]) for state in (0, 1))
+                    for h, top in enumerate(numbers)
+                ]
+                finish = any(still[:steps])
+                found.append(
+                    [
+                        (top, xoshiro(twin.single) if finish and is_open else 0)
+                        for top, is_open in zip(numbers, still, strict=True)
+                    ]
+                )
+        return found
+
+    def walk(self, twin: Twin, pulls: list[int], horizon: int) -> int:
+        """Move all arms through the steps; return how often an arm was good after a step."""
+        n_arms, reward = len(self.states), 0
+        numbers = self.numbers(twin, pulls, horizon)
+        for arm in range(n_arms):
+            for step in range(horizon):
+                lane, h = step // 64 * n_arms + arm, step % 64
+                state, action = self.states[arm], (pulls[lane] >> h) & 1
+                following = int(is_below(*numbers[lane][h], self.limits[arm][state][action]))
+                self.visits[state, action, arm] += 1
+                self.good[state, action, arm] += following
+                self.seen[arm].add(2 * state + action)
+                self.waited[arm] = 0 if action else self.waited[arm] + 1
+                self.longest[arm] = max(self.longest[arm], self.waited[arm])
+                self.states[arm] = following
+                reward += following
+        return reward
+
+
+def limits_of(transitions: FloatArray) -> list[list[list[int]]]:
+    limits = np.zeros(transitions.size, np.uint64)
+    _thresholds(transitions.ravel(), limits)
+    return [[[int(limit) for limit in row] for row in arm] for arm in limits.reshape(transitions.shape)]
+
+
+def some_pulls(rng: np.random.Generator, lanes: int, chance: float) -> WordArray:
+    """Return pulls by lane, with what walks in blocks may read beyond."""
+    pulled = (rng.random((lanes, 64)) < chance).astype(np.uint64)
+    pulls = np.zeros(lanes + 3, np.uint64)
+    pulls[:-3] = (pulled << np.arange(64, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+    return pulls
+
+
+KINDS = np.array(
+    [
+        [[0.2, 0.6], [0.5, 0.9]],
+        [[0.8, 0.9], [0.3, 0.1]],  # flips
+        [[0.0, 1.0], [1.0, 0.0]],
+        [[0.01, 0.99], [0.99, 0.01]],
+        [[0.5, 0.5 + 2.0**-12], [0.5 - 2.0**-12, 0.5]],  # not decided by the first bits
+        [[0.0, 0.0], [1.0, 1.0]],  # keeps its state for ever
+        [[1.0, 1.0], [0.0, 0.0]],  # flips for ever
+    ]
+)
+
+
+@pytest.mark.parametrize("horizon", [1, 5, 63, 64, 65, 130, 200])
+@pytest.mark.parametrize("n_arms", [1, 7, 70])
+def test_arms_walk_as_in_a_plain_loop(n_arms: int, horizon: int) -> None:
+    rng = np.random.default_rng(horizon)
+    words, bits = -(-horizon // 64), (horizon - 1) % 64 + 1
+    chains, tally, source = new_chains(n_arms, words), new_tally(n_arms), source_of(5)
+    twin = Twin(source)
+    transitions = KINDS[np.arange(n_arms) % len(KINDS)]
+    _start(chains, source, transitions)
+    fresh = [xoshiro(twin.single) for _ in range(-(-n_arms // 64))]
+    assert chains.state.tolist() == [(fresh[i // 64] >> (i % 64)) & 1 for i in range(n_arms)]
+    plain = Walker(transitions, chains.state.tolist())
+    for chance in (0.5, 0.05, 0.01, 0.2, 0.0):  # rare pulls, so that waits grow, also over several episodes
+        pulls = some_pulls(rng, words * n_arms, chance)
+        given_pulls = pulls.tolist()
+        reward = _walk(chains, tally, source, pulls, words, bits)
+        assert reward == plain.walk(twin, given_pulls[:-3], horizon)
+        assert twin.is_at(source)
+        assert chains.state.tolist() == plain.states
+        np.testing.assert_array_equal(tally.visits, plain.visits)
+        np.testing.assert_array_equal(tally.good, plain.good)
+        assert tally.ints[SEEN].tolist() == [sum(1 << cell for cell in seen) for seen in plain.seen]
+        assert tally.ints[WAITED].tolist() == plain.waited
+        assert tally.ints[LONGEST].tolist() == plain.longest
+        last = given_pulls[(words - 1) * n_arms : words * n_arms]
+        assert pulls[(words - 1) * n_arms : -3].tolist() == [word & ((1 << bits) - 1) for word in last]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.integers(0, MASK), min_size=3, max_size=3), st.integers(1, 64), st.integers(0, 70))
+def test_longest_waits_of_any_bits(words: list[int], bits: int, waited: int) -> None:
+    chains, tally, source = new_chains(1, 3), new_tally(1), source_of(6)
+    _start(chains, source, KINDS[:1])
+    tally.ints[WAITED] = tally.ints[LONGEST] = waited
+    _walk(chains, tally, source, np.array([*words, 0, 0, 0], np.uint64), 3, bits)
+    wait = longest = waited
+    for step in range(128 + bits):
+        wait = 0 if (words[step // 64] >> (step % 64)) & 1 else wait + 1
+        longest = max(longest, wait)
+    assert tally.ints[WAITED, 0] == wait
+    assert tally.ints[LONGEST, 0] == longest
+
+
+# --- Coverage.
+
+
+def engine_gaps(covered: AnyArray, rng: np.random.Generator) -> tuple[int, int]:
+    seen = np.where(covered, 15, rng.integers(0, 15, covered.shape))
+    coverage = new_coverage(covered.shape[1], len(covered))
+    _note_episodes(coverage, seen)
+    assert not seen.any()  # cleared for the next episode
+    return coverage_gaps(coverage)
+
+
+def test_coverage_gaps_are_those_of_the_metrics() -> None:
+    rng = np.random.default_rng(7)
+    differ = 0
+    for _ in range(4000):
+        shape = int(rng.integers(1, 30)), int(rng.integers(1, 6))
+        covered = rng.random(shape) < rng.choice([0.05, 0.3, 0.5, 0.7, 0.95])
+        gaps = engine_gaps(covered, rng)
+        assert gaps == (int(metrics.coverage_gap(covered)), int(metrics.coverage_gap_authors(covered)))
+        differ += gaps[0] != gaps[1]
+    assert differ > 1000  # the two are far from the same
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(1, 4).flatmap(
+        lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1, max_size=9)
+    )
+)
+def test_coverage_gaps_of_any_episodes(rows: list[list[bool]]) -> None:
+    covered = np.array(rows)
+    expected = int(metrics.coverage_gap(covered)), int(metrics.coverage_gap_authors(covered))
+    assert engine_gaps(covered, np.random.default_rng(0)) == expected
+
+
+# --- Selection.
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(st.sampled_from([0.0, 1.0, 2.0, np.inf, -np.inf]) | st.floats(allow_nan=False), min_size=1, max_size=40),
+    st.data(),
+)
+def test_selection_is_that_of_a_partition(values: list[float], data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, len(values)))
+    rank = data.draw(st.integers(0, n - 1))
+    guess = data.draw(st.sampled_from(values) | st.floats(allow_nan=False))
+    array = np.array(values)
+    assert _smallest(array, n, rank, guess) == np.partition(values[:n], rank)[rank]
+    assert sorted(array[:n]) == sorted(values[:n])  # moved, but none is lost
+    assert array[n:].tolist() == values[n:]
+
+
+# --- Learning.
+
+
+MERITS = [
+    mf.Exponential(3.0),
+    mf.Exponential(10.0),
+    mf.Affine(1.0, 1.5),
+    mf.Power(2.0, 0.1),
+    mf.Power(0.5, 0.3),
+    mf.Logistic(4.0, 0.2),
+    mf.Logistic(50.0, -0.5),
+]
+
+
+def some_counts(rng: np.random.Generator, n_arms: int, most: int) -> tuple[mf.Counts, Tally]:
+    """Return the same counts for the model and for the engine; some are zero."""
+    visits = rng.integers(0, most + 1, (n_arms, 2, 2)) * (rng.random((n_arms, 2, 2)) < 0.8)
+    good = rng.binomial(visits, rng.random(visits.shape))
+    tally = new_tally(n_arms)
+    tally.visits[:], tally.good[:] = visits.transpose(1, 2, 0), good.transpose(1, 2, 0)
+    return mf.Counts(visits, good), tally
+
+
+@pytest.mark.parametrize("merit", MERITS, ids=repr)
+@pytest.mark.parametrize("estimate", [OPTIMISTIC, MEAN, PESSIMISTIC])
+def test_beliefs_are_those_of_the_model(merit: mf.Merit, estimate: int) -> None:
+    rng = np.random.default_rng(8)
+    rule = merit.rule()
+    assert rule is not None
+    for n_arms, most, episode, delta in [(1, 0, 1, 0.01), (3, 3, 1, 0.5), (5, 400, 7, 0.01), (40, 100_000, 3000, 0.99)]:
+        counts, tally = some_counts(rng, n_arms, most)
+        beliefs = new_beliefs(n_arms)
+        eta, omega = _learn(beliefs, tally, episode, delta, estimate, *rule)
+        ball = mf.Ball(counts, episode, delta)
+        benefit = mf.benefit(ball.estimate(ESTIMATES[estimate]))
+        merits_there = merit(benefit)
+        point = beliefs.points[estimate].transpose(2, 0, 1)
+        np.testing.assert_allclose(point, ball.estimate(ESTIMATES[estimate]), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(beliefs.arms[MERIT], merits_there / merits_there.max(), rtol=1e-12)
+        np.testing.assert_allclose(beliefs.arms[SHARE], mf.merit_share(merits_there), rtol=1e-12)
+        assert beliefs.arms[MERIT].max() == 1.0
+        assert eta == pytest.approx(ball.eta.max(), rel=0, abs=1e-12)
+        assert omega == pytest.approx(ball.omega.max(), rel=0, abs=1e-12)
+
+
+def test_greedy_weights_and_regret_are_those_of_a_priority_table() -> None:
+    rng = np.random.default_rng(9)
+    ties = 0
+    for _ in range(2000):
+        n_arms = int(rng.integers(1, 9))
+        budget = int(rng.integers(1, n_arms + 1))
+        benefit = rng.choice([-0.5, 0.0, 0.1, 0.7], n_arms) if rng.random() < 0.7 else rng.normal(size=n_arms)
+        beliefs = new_beliefs(n_arms)
+        beliefs.arms[0] = benefit  # the first row holds the benefit
+        _greedy(beliefs, budget)
+        table = PriorityTable(np.stack([benefit, benefit], axis=-1))
+        share, weights = table.share(budget), table.weights(budget)
+        assert share is not None
+        assert weights is not None
+        np.testing.assert_array_equal(beliefs.arms[MERIT], weights)
+        np.testing.assert_allclose(beliefs.arms[SHARE], share, rtol=0, atol=1e-12)
+        ties += not np.isin(share, [0, 1 / budget]).all()
+        fair = mf.merit_share(rng.random(n_arms) + 0.1)
+        expected = float(metrics.fairness_regret(share, fair))
+        assert _regret(share, fair) == pytest.approx(expected, rel=0, abs=1e-12)
+    assert ties > 300
+
+
+# --- Step by step.
+
+
+def _rank_and_note(memory: FloatArray, states: IntArray, step: int, luck: float, index: FloatArray) -> None:
+    """Rank by the table in the first rows of the memory; note the states in its row for the step."""
+    n_arms = len(states)
+    for arm in range(n_arms):
+        index[arm] = memory[states[arm], arm]
+        memory[2 + step, arm] = states[arm]
+    memory[2 + step, 3 * n_arms] = luck
+
+
+def _note_pulls(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
+    """Note pulls and states after a step in the first row without them."""
+    n_arms = len(states)
+    step = np.int64(memory[0, 3 * n_arms])
+    for arm in range(n_arms):
+        memory[2 + step, n_arms + arm] = pulls[arm]
+        memory[2 + step, 2 * n_arms + arm] = following[arm]
+    memory[0, 3 * n_arms] = step + 1
+
+
+def test_steps_pull_the_largest_and_break_ties_at_random() -> None:
+    n_arms, budget, horizon, episodes = 6, 3, 1000, 100
+    rng = np.random.default_rng(10)
+    transitions = rng.uniform(0.1, 0.9, (n_arms, 2, 2))
+    tally, steps = new_tally(n_arms), new_steps(n_arms)
+    set_limits(steps, transitions)
+    states, environment, luck = np.zeros(n_arms, np.uint64), source_of(11), source_of(12)
+    table = np.array([[0.0, 0.0, 0.0, 1.0, 1.0, -np.inf], [1.0, 1.0, 2.0, 0.0, -np.inf, -np.inf]])  # by state and arm
+    memory = np.zeros((2 + horizon * episodes, 3 * n_arms + 1))
+    memory[:2, :n_arms] = table
+    play = step_player(_rank_and_note, _note_pulls)
+    rewards = [
+        play(states, tally, steps, environment, luck, memory, budget, horizon, t * horizon) for t in range(episodes)
+    ]
+    seen, pulled, following = (memory[2:, k * n_arms : (k + 1) * n_arms].astype(bool) for k in range(3))
+    index = np.where(seen, table[1], table[0])
+    last = np.sort(index, axis=1)[:, [-budget]]
+    assert pulled[index > last].all()
+    assert not pulled[(index < last) | (index == -np.inf)].any()
+    assert (pulled.sum(axis=1) == np.minimum(budget, (index > -np.inf).sum(axis=1))).all()
+    assert (seen[1:] == following[:-1]).all()
+    assert sum(rewards) == following.sum()
+    for state in (0, 1):
+        for action in (0, 1):
+            there = (seen == bool(state)) & (pulled == bool(action))
+            np.testing.assert_array_equal(tally.visits[state, action], there.sum(axis=0))
+            np.testing.assert_array_equal(tally.good[state, action], (there & following).sum(axis=0))
+    chance = np.where(seen, *(np.where(pulled, transitions[:, s, 1], transitions[:, s, 0]) for s in (1, 0)))
+    z_good = (following - chance).sum(axis=0) / np.sqrt((chance * (1 - chance)).sum(axis=0))
+    assert np.abs(z_good).max() < stats.norm.isf(1e-5 / n_arms)
+    level = (index == last) & (last > -np.inf)
+    places = budget - (index > last).sum(axis=1)
+    kinds, which = np.unique(np.column_stack([level, places]), axis=0, return_inverse=True)
+    p_values = []
+    for kind, (*tied, left) in enumerate(kinds):
+        tied_arms = np.flatnonzero(tied)
+        if left < len(tied_arms):  # each choice of so many arms is as likely as any other
+            choices = pulled[which.ravel() == kind][:, tied_arms] @ (1 << np.arange(len(tied_arms)))
+            times = np.unique(choices, return_counts=True)[1]
+            assert len(times) == math.comb(len(tied_arms), left)
+            p_values.append(stats.chisquare(times).pvalue)
+            planted = times + np.round(0.1 * times.mean() * np.linspace(-1, 1, len(times)))
+            if len(choices) > 8000:  # planted: up to 10 % too often or too seldom
+                assert stats.chisquare(planted * times.sum() / planted.sum()).pvalue < 1e-5
+    assert len(p_values) > 5
+    assert min(p_values) > 1e-5 / len(p_values)
+    assert 0 < memory[2:, -1].min() < 0.001 < 0.999 < memory[2:, -1].max() < 1  # a uniform number for each step
+
+
+class ByState(Policy):
+    """Always arms 0 and 1, one of 2, 3 and 4, and never arm 5 or who is in a bad state."""
+
+    name = "by-state"
+
+    def plan(self, view: View) -> PriorityTable:
+        return PriorityTable(np.array([[-np.inf, index] for index in (3.0, 2.0, 1.0, 1.0, 1.0, -np.inf)]))
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+
+def test_a_priority_table_is_played_with_ties_at_random() -> None:
+    arms = mf.Arms([[[1.0, 1.0], [1.0, 1.0]]] * 6)  # all are good from the second step on
+    run = mf.simulate(arms, ByState(), budget=3, episodes=4, horizon=200, runs=100, seed=13)
+    assert not run.visits[:, :, 0, 1].any()
+    assert not run.visits[:, :2, 1, 0].any()
+    assert not run.visits[:, 5, 1, 1].any()
+    tied = run.visits[:, 2:5, 1, 1]
+    one_each = 100 * 4 * 199  # from the second step on; at the first more than one of the three may be pulled
+    assert one_each <= tied.sum() <= one_each + 3 * 400
+    z = (tied.sum(axis=0) - tied.sum() / 3) / np.sqrt(tied.sum() * 2 / 9)
+    assert np.abs(z).max() < stats.norm.isf(1e-5 / 3)
+    by_run = ((tied - tied.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / tied.mean(axis=1)
+    assert 1e-5 < stats.chi2.sf(by_run.sum(), 2 * len(by_run)) < 1 - 1e-5  # spread over runs as by fair dice
+    # Planted: one arm in a hundred pulls would go to the next arm instead.
+    moved = tied.sum(axis=0) + np.array([-1, 1, 0]) * tied[:, 0].sum() // 20
+    assert np.abs((moved - tied.sum() / 3) / np.sqrt(tied.sum() * 2 / 9)).max() > stats.norm.isf(1e-5 / 3)
