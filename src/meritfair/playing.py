@@ -298,7 +298,7 @@ class _Actor:
             return play_table(self.games[run], table[run], player, self.steps[run], t)
         assert isinstance(plan, StepLearner)
         memory = self.memories.setdefault(run, plan.memory.copy())
-        return step_player(plan.rank, plan.learn)(
+        reward = step_player(plan.rank, plan.learn)(
             player.chains.state,
             player.tally,
             self.steps[run],
@@ -309,6 +309,9 @@ class _Actor:
             problem.horizon,
             t * problem.horizon,
         )
+        if reward < 0:
+            raise InputError(f"rank must set a number for each arm, got nan at step {-1 - reward}")
+        return reward
 
 
 def _new_steps(transitions: FloatArray) -> Steps:

@@ -311,6 +311,22 @@ def test_a_step_learner_learns_and_keeps_what_it_knows() -> None:
     assert run.longest_wait.max() <= 4
 
 
+def test_a_ranking_without_numbers_is_refused() -> None:
+    def rank(memory: Any, states: Any, step: int, luck: float, index: Any) -> None:
+        for arm in range(len(states)):
+            index[arm] = memory[0] / memory[0] if step == 30 and arm == 2 else 1.0
+
+    @dataclass(frozen=True)
+    class Lost(mf.Policy):
+        name: ClassVar[str] = "lost"
+
+        def plan(self, view: View) -> Plan:
+            return StepLearner(view.n_arms, np.zeros(1), rank)
+
+    with pytest.raises(mf.InputError, match="rank must set a number for each arm, got nan at step 30"):
+        play(Lost())
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -14,10 +14,10 @@ __all__ = ["smallest"]
 
 @part
 def smallest(values: FloatArray, n: int, rank: int, guess: float) -> float:
-    """Return the value of this rank (0 is the smallest) among the first n, in O(n); changes their order.
+    """Return the value of this rank (0 is the smallest) among the first n, none of them NaN; changes their order.
 
-    Parts the values around a pivot, first the guess and then a middle one, and goes on in the part that holds the rank.
-    Parting is without branches: which value comes next cannot be foreseen.
+    Takes O(n): parts the values around a pivot, first the guess and then a middle one, and goes on in the part that
+    holds the rank. Parting is without branches: which value comes next cannot be foreseen.
     """
     low, high, pivot = 0, n, guess
     while True:

@@ -56,10 +56,16 @@ def set_limits(steps: Steps, transitions: FloatArray) -> None:
 def _choose(
     index: FloatArray, scratch: FloatArray, pulls: IntArray, source: WordArray, budget: int, guess: float
 ) -> float:
-    """Pull the K arms with the largest index; ties at random, and -inf never. Return the smallest index of them."""
-    n_arms = len(index)
+    """Pull the K arms with the largest index; ties at random, and -inf never.
+
+    Return the smallest index of them, or NaN if some index is NaN.
+    """
+    n_arms, numbers = len(index), True
     for arm in range(n_arms):
         scratch[arm] = index[arm]
+        numbers &= index[arm] == index[arm]
+    if not numbers:
+        return np.nan
     last = smallest(scratch, n_arms, n_arms - budget, guess)
     level, left = 0, budget
     for arm in range(n_arms):
@@ -117,7 +123,10 @@ def _learn_nothing(table: FloatArray, states: IntArray, pulls: IntArray, followi
 
 
 def _loop(rank: Any, learn: Any) -> Callable[..., int]:
-    """Return the loop over an episode's steps for these functions, to be compiled."""
+    """Return the loop over an episode's steps for these functions, to be compiled.
+
+    It returns the reward, or -1 - step if the ranking of that step has no number for some arm.
+    """
 
     def play(
         first_states: WordArray,
@@ -137,6 +146,8 @@ def _loop(rank: Any, learn: Any) -> Callable[..., int]:
         for _ in range(horizon):
             rank(memory, states, step, uniform(luck), index)
             last = _choose(index, steps.floats[_SCRATCH], pulls, luck, budget, last)
+            if np.isnan(last):
+                return -1 - step
             reward += _move(steps, tally, environment)
             learn(memory, states, pulls, following)
             for arm in range(len(states)):
