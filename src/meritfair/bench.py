@@ -117,7 +117,7 @@ def measure_sizes(largest: int = 1_000_000) -> Iterator[dict[str, Any]]:
     """Measure merit-fair for 10^2 arms and up, a tenth of them pulled."""
     n_arms = 100
     while n_arms <= largest:
-        episodes = max(3, 200_000 // n_arms)
+        episodes = max(20, 200_000 // n_arms)
         work = partial(_play, synthetic(n_arms, seed=1), MeritFair(), n_arms // 10, 1)
         seconds = _seconds(work, episodes, repeats=_REPEATS if n_arms < 100_000 else 1)
         row = _row("merit-fair", n_arms, n_arms // 10, 3, seconds, episodes)

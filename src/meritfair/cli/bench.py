@@ -38,7 +38,7 @@ def bench(
         for row in measuring.measure_sizes(largest):
             results["sizes"].append(row)
             begin("many arms")
-        for row in measuring.measure_workers(episodes // 2):
+        for row in measuring.measure_workers(episodes):
             results["workers"].append(row)
             begin("several workers")
     if out is not None:

@@ -53,8 +53,8 @@ _ZERO = np.int64(0)  # a plain 0 has a type of its own, and functions would be c
 PULLS, _COINS, _LIMITS, _CELL_LIMIT, _MISSING, _RANDOM, _PLANES = range(7)
 # Rows of `floats`: weights, which add up to 1 over those that are positive and finite; sizes of the cells.
 _WEIGHTS, _SIZES = range(2)
-# Rows of `ints`: arms by weight, arms by number, light arms, heavy arms, late arms, cells, arms proposed, arrivals.
-_ORDER, _ARMS, _LIGHT, _HEAVY, _LATE, _SMALL, _LARGE, _CANDIDATES, _ARRIVED = range(9)
+# Rows of `ints`: arms by weight, arms by number, light arms, heavy arms, late arms, cells, arrivals.
+_ORDER, _ARMS, _LIGHT, _HEAVY, _LATE, _SMALL, _LARGE, _ARRIVED = range(8)
 # What `facts` holds.
 _FIXED, _DRAWN, _METHOD, _N_LIGHT, _N_HEAVY, _CELL_BITS, _NEXT, _AGE = range(8)
 _NOTHING, _IN_PASSES, _BY_ARRIVAL = range(3)
@@ -80,7 +80,7 @@ def new_lottery(n_arms: int, budget: int, words: int) -> Lottery:
     lottery = Lottery(
         words=np.zeros((7, max(cells, n_arms * words + 3)), np.uint64),  # coins are tossed for four words at a time
         floats=np.zeros((2, cells)),
-        ints=np.zeros((9, cells), np.int64),
+        ints=np.zeros((8, cells), np.int64),
         cell_arms=np.zeros(2 * cells, np.int64),
         requests=np.zeros(LANES * (budget + 1), np.uint8),
         facts=np.zeros(8, np.int64),
@@ -142,7 +142,7 @@ def _prepare_passes(weights: FloatArray, order: IntArray, limits: WordArray, n_a
         limits[lane] = limits[lane - n_arms]
 
 
-@inlined
+@part
 def _prepare_arrival(lottery: Lottery, n_arms: int, timed: bool) -> None:
     """Choose the time, set the coins of the arrivals, and fill the alias table with the light arms.
 
@@ -395,7 +395,7 @@ def _draw_one(
     pulls[first + last] |= step
 
 
-@inlined
+@part
 def _draw_by_arrival(lottery: Lottery, source: WordArray, n_arms: int, words: int, bits_in_last: int) -> None:
     """Let arms arrive until a time, then mend each step where they are not exactly K."""
     pulls, weights, arrived = lottery.words[PULLS], lottery.floats[_WEIGHTS], lottery.ints[_ARRIVED]
@@ -404,7 +404,7 @@ def _draw_by_arrival(lottery: Lottery, source: WordArray, n_arms: int, words: in
     time, light_weight = lottery.numbers[_TIME], lottery.numbers[_LIGHT_WEIGHT]
     heavy, n_heavy, late = lottery.ints[_HEAVY], lottery.facts[_N_HEAVY], lottery.ints[_LATE]
     cell_bits, cell_limit = lottery.facts[_CELL_BITS], lottery.words[_CELL_LIMIT]
-    cell_arms, candidates, requests = lottery.cell_arms, lottery.ints[_CANDIDATES], lottery.requests
+    cell_arms, requests = lottery.cell_arms, lottery.requests
     for word in range(words):
         first = word * n_arms
         if time > 0.0:
@@ -449,7 +449,7 @@ def _draw_by_arrival(lottery: Lottery, source: WordArray, n_arms: int, words: in
         rounds = 0
         while asked > 0 and rounds < _MOST_ROUNDS:
             rounds += 1
-            asked = _answer(pulls, first, requests, asked, source, random, facts, cell_limit, cell_arms, candidates)
+            asked = _answer(pulls, first, requests, asked, source, random, facts, cell_limit, cell_arms)
         for k in range(asked):
             _draw_one(pulls, weights, lottery.ints[_ARMS], source, first, n_arms, ONE << np.uint64(requests[k]))
 
@@ -465,18 +465,18 @@ def _answer(
     facts: IntArray,
     cell_limit: WordArray,
     cell_arms: IntArray,
-    candidates: IntArray,
 ) -> int:
     """Propose one arm for each request, which is a step; keep those that got one in vain, and return how many."""
-    at, left, done = facts[_NEXT], 0, 0
+    at, left, done, cell_bits = facts[_NEXT], 0, 0, facts[_CELL_BITS]
     while done < asked:
         if at == LANES:
-            _propose(source, random, facts[_CELL_BITS], cell_limit, cell_arms, candidates)
+            random_words(source, random)
             at = 0
         shift, end = at - done, min(asked, done + LANES - at)
         for k in range(done, end):
             step = requests[k]
-            lane, bit = first + candidates[shift + k], ONE << np.uint64(step)
+            lane = first + _look_up(random[shift + k], cell_bits, cell_limit, cell_arms)
+            bit = ONE << np.uint64(step)
             before = pulls[lane]
             pulls[lane] = before | bit
             requests[left] = step
@@ -487,21 +487,6 @@ def _answer(
 
 
 @part
-def _propose(
-    source: WordArray,
-    random: WordArray,
-    cell_bits: int,
-    cell_limit: WordArray,
-    cell_arms: IntArray,
-    candidates: IntArray,
-) -> None:
-    """Draw 64 light arms in proportion to their weights, from the alias table."""
-    random_words(source, random)
-    for i in range(LANES):
-        candidates[i] = _look_up(random[i], cell_bits, cell_limit, cell_arms)
-
-
-@part
 def _look_up(word: Word, cell_bits: int, cell_limit: WordArray, cell_arms: IntArray) -> int:
     """Return the arm that a random word stands for: its first bits choose a cell, the others one of its two arms."""
     up = np.uint64(cell_bits)
@@ -509,7 +494,7 @@ def _look_up(word: Word, cell_bits: int, cell_limit: WordArray, cell_arms: IntAr
     return cell_arms[cell + cell + np.uint64(word << up >= cell_limit[cell])]
 
 
-@inlined
+@part
 def _list_late(pulls: WordArray, heavy: IntArray, n_heavy: int, late: IntArray, first: int, bit: Word) -> int:
     """List the heavy arms that have not arrived at a step; return how many."""
     n_late = 0
@@ -528,7 +513,7 @@ def _largest(weights: FloatArray, late: IntArray, n_late: int) -> float:
     return largest
 
 
-@inlined
+@part
 def _admit_late(
     pulls: WordArray,
     weights: FloatArray,
@@ -570,7 +555,7 @@ def _admit_late(
     return missing
 
 
-@inlined
+@part
 def _send_back(
     pulls: WordArray,
     weights: FloatArray,
