@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import platform
-import resource
 import sys
 import time
 from dataclasses import dataclass
@@ -122,7 +121,7 @@ def measure_sizes(largest: int = 1_000_000) -> Iterator[dict[str, Any]]:
         seconds = _seconds(work, episodes, repeats=_REPEATS if n_arms < 100_000 else 1)
         row = _row("merit-fair", n_arms, n_arms // 10, 3, seconds, episodes)
         row["seconds_per_episode"] = seconds / episodes
-        row["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        row["peak_memory_mb"] = _peak_memory()
         yield row
         n_arms *= 10
 
@@ -135,6 +134,16 @@ def measure_workers(episodes: int) -> Iterator[dict[str, Any]]:
         seconds = _seconds(partial(_play, arms, MeritFair(), 20, workers), episodes)
         alone = seconds if workers == 1 else alone
         yield {"workers": workers, "runs": len(arms), "seconds": seconds, "times_one_worker": alone / seconds}
+
+
+def _peak_memory() -> float:
+    """Return the most memory this process has had, in MB; NaN where the system does not say."""
+    if sys.platform == "win32":
+        return math.nan
+    import resource
+
+    unit = 1024 * 1024 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def _play(arms: Arms | Sequence[Arms], policy: Policy, budget: int, workers: int, episodes: int) -> Run:

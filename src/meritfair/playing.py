@@ -84,10 +84,17 @@ class Records:
         runs, n_arms = problem.runs, problem.n_arms
         by_episode, by_arm = (runs, problem.episodes), (runs, n_arms, 2, 2)
         return cls(
-            *(np.zeros(by_episode), np.zeros(by_episode), np.zeros(by_episode, np.int64)),
-            *(np.zeros(by_episode), np.zeros(by_episode)),
-            *(np.zeros(by_arm, np.int64), np.zeros(by_arm, np.int64), np.zeros((runs, n_arms), np.int64)),
-            *(np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros((runs, 2), np.int64)),
+            fairness_regret=np.zeros(by_episode),
+            fairness_regret_authors=np.zeros(by_episode),
+            reward=np.zeros(by_episode, np.int64),
+            eta=np.zeros(by_episode),
+            omega=np.zeros(by_episode),
+            visits=np.zeros(by_arm, np.int64),
+            good=np.zeros(by_arm, np.int64),
+            longest_wait=np.zeros((runs, n_arms), np.int64),
+            coverage_gap=np.zeros(runs, np.int64),
+            coverage_gap_authors=np.zeros(runs, np.int64),
+            control=np.zeros((runs, 2), np.int64),
         )
 
     def outcome(self, run: int) -> Outcome:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from meritfair.cli.options import JsonOption
-from meritfair.cli.show import print_json, print_note, print_table, progress_bar
+from meritfair.cli.show import finite, print_json, print_note, print_table, progress_bar
 
 __all__ = ["EXAMPLES", "bench"]
 
@@ -44,7 +44,7 @@ def bench(
     if out is not None:
         from meritfair.storage import write_whole
 
-        write_whole(out, lambda temporary: Path(temporary).write_text(json.dumps(results, indent=2) + "\n"))
+        write_whole(out, lambda temporary: Path(temporary).write_text(json.dumps(finite(results), indent=2) + "\n"))
     if as_json:
         print_json(results)
     else:

@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["print_json", "print_note", "print_table", "progress_bar"]
+__all__ = ["finite", "print_json", "print_note", "print_table", "progress_bar"]
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON; what is not a finite number becomes null, as JSON knows no other way."""
-    json.dump(_finite(value), sys.stdout, indent=2, allow_nan=False)
+    json.dump(finite(value), sys.stdout, indent=2, allow_nan=False)
     sys.stdout.write("\n")
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return a value with null in place of what is not a finite number."""
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: finite(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
+        return [finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
