@@ -141,7 +141,9 @@ class _SayOnce(event.Listener):
         else:
             kept = "once for this version"
         print(
-            f"meritfair: compiling the engine for this machine, {kept}: some seconds ...", file=sys.stderr, flush=True
+            f"meritfair: compiling the engine for this machine, {kept}: 10 to 30 seconds ...",
+            file=sys.stderr,
+            flush=True,
         )
 
     def on_end(self, happened: Any) -> None:
