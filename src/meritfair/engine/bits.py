@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["ALL", "NONE", "ONE", "Word", "count_ones", "first_bits", "leading_zeros", "trailing_zeros"]
+__all__ = ["ALL", "NONE", "ONE", "Word", "count_ones", "leading_zeros", "trailing_zeros"]
 
 Word: TypeAlias = Any  # a uint64
 
@@ -39,8 +39,3 @@ _DEFINED_FOR_ZERO = ir.Constant(ir.IntType(1), 0)  # LLVM's flag "zero is undefi
 count_ones = _instruction(lambda builder, word: builder.ctpop(word))
 trailing_zeros = _instruction(lambda builder, word: builder.cttz(word, _DEFINED_FOR_ZERO))
 leading_zeros = _instruction(lambda builder, word: builder.ctlz(word, _DEFINED_FOR_ZERO))
-
-
-def first_bits(n: int) -> Word:
-    """Return a word with its first n bits set, n from 1 to 64."""
-    return ALL >> np.uint64(64 - n)

@@ -31,9 +31,9 @@ _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 _OPTIONS = {
     "nogil": True,
-    "error_model": "numpy",
-    "_nrt": False,
-}  # a division by zero is inf, as in NumPy: kernels raise nothing
+    "error_model": "numpy",  # a division by zero is inf: kernels raise nothing
+    "_nrt": False,  # kernels allocate nothing, and need not count references to arrays
+}
 
 
 def _user_cache() -> Path:

@@ -144,11 +144,13 @@ def _open_loop(game: Game, player: Player, rotation: bool) -> int:
 
 
 @inlined
-def _believe(game: Game, rule: Rule, player: Player, outcome: Outcome, t: int) -> None:
-    """Measure the ball of an episode, t from 0, and then, if the rule needs another, make the beliefs of the rule.
+def _begin(game: Game, rule: Rule, player: Player, outcome: Outcome, t: int) -> None:
+    """Begin an episode, t from 0: measure its ball, and if the rule needs other beliefs than those, make them.
 
     What is measured are the optimistic beliefs under the game's merit and delta; the paper's rule has just these.
     """
+    if t > 0 and not game.carry_states:
+        start_states(player.chains.state, player.environment)
     beliefs, tally = player.beliefs, player.tally
     for own in range(2):
         delta = rule.delta if own else game.delta
@@ -190,9 +192,7 @@ def play_run(
     for t in range(episodes):
         if control[1] != 0:
             return
-        if t > 0 and not game.carry_states:
-            start_states(player.chains.state, player.environment)
-        _believe(game, rule, player, outcome, t)
+        _begin(game, rule, player, outcome, t)
         if learns or t == 0:
             prepare(player.lottery, player.beliefs.arms[MERIT] if learns else weights, game.budget)
         outcome.regret[t] = regret(player.beliefs.arms[SHARE] if learns else share, game.fair_share)
@@ -202,9 +202,9 @@ def play_run(
 
 
 @inlined
-def _measure(game: Game, player: Player, outcome: Outcome, t: int) -> None:
-    """Measure the ball of an episode, t from 0, for a plan that the engine does not make."""
-    _believe(game, Rule(FIXED, OPTIMISTIC, game.delta, game.merit), player, outcome, t)
+def _begin_given(game: Game, player: Player, outcome: Outcome, t: int) -> None:
+    """Begin an episode, t from 0, of a plan that the engine does not make."""
+    _begin(game, Rule(FIXED, OPTIMISTIC, game.delta, game.merit), player, outcome, t)
 
 
 @inlined
@@ -224,9 +224,7 @@ def play_table_run(
     for t in range(episodes):
         if control[1] != 0:
             return
-        if t > 0 and not game.carry_states:
-            start_states(state, player.environment)
-        _measure(game, player, outcome, t)
+        _begin_given(game, player, outcome, t)
         pulled[:] = 0.0
         _note_pulls(tally, pulled)
         outcome.reward[t] = table_steps(
@@ -243,9 +241,7 @@ def play_table_run(
 @kernel
 def begin_episode(game: Game, player: Player, outcome: Outcome, pulled: FloatArray, t: int) -> None:
     """Start an episode, t from 0, of a plan that was made in Python; note how often each arm was pulled before."""
-    if t > 0 and not game.carry_states:
-        start_states(player.chains.state, player.environment)
-    _measure(game, player, outcome, t)
+    _begin_given(game, player, outcome, t)
     pulled[:] = 0.0
     _note_pulls(player.tally, pulled)
 

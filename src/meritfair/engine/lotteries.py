@@ -56,7 +56,7 @@ _WEIGHTS, _SIZES = range(2)
 # Rows of `ints`: arms by weight, arms by number, light arms, heavy arms, late arms, cells, arrivals.
 _ORDER, _ARMS, _LIGHT, _HEAVY, _LATE, _SMALL, _LARGE, _ARRIVED = range(8)
 # What `facts` holds.
-_FIXED, _DRAWN, _METHOD, _N_LIGHT, _N_HEAVY, _CELL_BITS, _NEXT, _AGE = range(8)
+_FIXED, _DRAWN, _METHOD, _N_HEAVY, _CELL_BITS, _NEXT, _AGE = range(7)
 _NOTHING, _IN_PASSES, _BY_ARRIVAL = range(3)
 # What `numbers` holds: the time, the arrivals expected when it was chosen, the weight of all light arms.
 _TIME, _ARRIVALS, _LIGHT_WEIGHT = range(3)
@@ -83,7 +83,7 @@ def new_lottery(n_arms: int, budget: int, words: int) -> Lottery:
         ints=np.zeros((8, cells), np.int64),
         cell_arms=np.zeros(2 * cells, np.int64),
         requests=np.zeros(LANES * (budget + 1), np.uint8),
-        facts=np.zeros(8, np.int64),
+        facts=np.zeros(7, np.int64),
         numbers=np.zeros(3),
     )
     lottery.ints[_ORDER, :n_arms] = lottery.ints[_ARMS, :n_arms] = range(n_arms)
@@ -184,7 +184,7 @@ def _prepare_arrival(lottery: Lottery, n_arms: int, timed: bool) -> None:
         new_time = far_off or (facts[_AGE] >= 16 and accepted < 0.6 * total)
         if not new_time:
             break
-    facts[_N_LIGHT], facts[_N_HEAVY], facts[_NEXT], numbers[_LIGHT_WEIGHT] = light, heavy, LANES, total
+    facts[_N_HEAVY], facts[_NEXT], numbers[_LIGHT_WEIGHT] = heavy, LANES, total
     if light > 0:
         facts[_CELL_BITS] = _fill_table(
             weights,
@@ -506,7 +506,7 @@ def _list_late(pulls: WordArray, heavy: IntArray, n_heavy: int, late: IntArray, 
 
 @part
 def _largest(weights: FloatArray, late: IntArray, n_late: int) -> float:
-    """Return the largest weight of the arms late."""
+    """Return the largest weight of the late arms."""
     largest = 0.0
     for k in range(n_late):
         largest = max(largest, weights[late[k]])

@@ -71,13 +71,11 @@ def _choose(
     for arm in range(n_arms):
         level += index[arm] == last
         left -= index[arm] > last
-    certain = left == level  # then nothing is left to chance
+    ties = last > -np.inf  # who is level with the last may be pulled
+    certain = ties and left == level  # then nothing is left to chance
     for arm in range(n_arms):
         pulls[arm] = index[arm] > last or (certain and index[arm] == last)
-    if last == -np.inf:
-        for arm in range(n_arms):
-            pulls[arm] = index[arm] > last
-    elif not certain:
+    if ties and not certain:
         for arm in range(n_arms):
             if index[arm] == last:
                 pulls[arm] = uniform(source) * level < left
