@@ -23,17 +23,18 @@ from meritfair.engine.episodes import (
     Game,
     Outcome,
     Player,
+    Stages,
     begin_episode,
     end_episode,
     new_player,
-    play_lottery,
-    play_rotation,
+    play_open_loop,
     play_run,
     play_table,
     play_table_run,
+    stages,
 )
-from meritfair.engine.rules import EXPONENTIAL, FIXED, OPTIMISTIC, ROTATION, MeritRule, Rule
-from meritfair.engine.steps import Steps, new_steps, set_limits, step_player
+from meritfair.engine.rules import EXPONENTIAL, FIXED, OPTIMISTIC, MeritRule, Rule
+from meritfair.engine.steps import Steps, new_steps, step_player
 from meritfair.errors import InputError
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import Ball
@@ -151,6 +152,15 @@ def _check_plan(plan: Plan, problem: Problem) -> Plan:
     return plan
 
 
+def _open_loop(plan: Plan, problem: Problem) -> tuple[Stages, FloatArray] | None:
+    """Return how the engine plays a plan that does not look at states, and weights for each run; None for others."""
+    rotates, weights = isinstance(plan, Rotation), plan.weights(problem.budget)
+    if weights is None and not rotates:
+        return None
+    rows = _rows(np.zeros(1) if weights is None else weights, (problem.runs, problem.n_arms))
+    return stages(problem.n_arms, problem.budget, rotates=rotates), rows
+
+
 @dataclass(frozen=True, eq=False)
 class _Stage:
     """Where the runs of a problem are played."""
@@ -182,26 +192,28 @@ class _Stage:
             return None
         rule, nothing = policy.rule(), np.zeros(problem.n_arms)
         if rule is not None:
-            learning = rule
-            return lambda _run, game, player, *records: play_run(game, learning, nothing, nothing, player, *records)
+            learning, how = rule, stages(problem.n_arms, problem.budget)
+            return lambda _run, game, player, *records: play_run(
+                game, learning, how, nothing, nothing, player, *records
+            )
         if not policy.constant:
             return None
         none = Counts(*(np.zeros(problem.transitions.shape, np.int64) for _ in range(2)))
         plan = _check_plan(policy.plan(View(none, 1, problem.budget, problem.transitions)), problem)
-        each = (problem.runs, problem.n_arms)
-        share, weights = plan.share(problem.budget), plan.weights(problem.budget)
-        if isinstance(plan, PriorityTable) and weights is None:
-            table = _rows(plan.index, (*each, 2))
-            return lambda run, game, player, *records: play_table_run(
-                game, table[run], player, _new_steps(problem.transitions[run]), *records
+        open_loop, share = _open_loop(plan, problem), plan.share(problem.budget)
+        if open_loop is not None and share is not None:
+            how, weights = open_loop
+            shares = _rows(share, weights.shape)
+            fixed = Rule(FIXED, OPTIMISTIC, problem.delta, _NO_MERIT)
+            return lambda run, game, player, *records: play_run(
+                game, fixed, how, weights[run], shares[run], player, *records
             )
-        if share is None:
-            return None
-        fixed = Rule(ROTATION if isinstance(plan, Rotation) else FIXED, OPTIMISTIC, problem.delta, _NO_MERIT)
-        weight_rows, share_rows = _rows(nothing if weights is None else weights, each), _rows(share, each)
-        return lambda run, game, player, *records: play_run(
-            game, fixed, weight_rows[run], share_rows[run], player, *records
-        )
+        if isinstance(plan, PriorityTable):
+            table = _rows(plan.index, (problem.runs, problem.n_arms, 2))
+            return lambda run, game, player, *records: play_table_run(
+                game, table[run], player, new_steps(problem.transitions[run]), *records
+            )
+        return None
 
     def play_whole_runs(self, play_one: _PlayRun, workers: int) -> None:
         """Play each run in one call of the engine, on a pool of threads; an interrupt stops them within an episode."""
@@ -277,18 +289,15 @@ class _Actor:
     def episode(self, plan: Plan, t: int) -> Callable[[int], FloatArray]:
         """Return a function that plays episode t, from 0, of a run, and returns how often each arm was pulled."""
         problem = self.problem
-        each = (problem.runs, problem.n_arms)
-        weights = plan.weights(problem.budget)
-        rows = None if weights is None else _rows(weights, each)
-        table = _rows(plan.index, (*each, 2)) if isinstance(plan, PriorityTable) else None
+        open_loop = _open_loop(plan, problem)
+        table = _rows(plan.index, (problem.runs, problem.n_arms, 2)) if isinstance(plan, PriorityTable) else None
 
         def play_one(run: int) -> FloatArray:
             game, player, pulled = self.games[run], self.players[run], self.pulled[run]
             begin_episode(game, player, self.outcomes[run], pulled, t)
-            if rows is not None:
-                reward = play_lottery(game, player, rows[run])
-            elif isinstance(plan, Rotation):
-                reward = play_rotation(game, player)
+            if open_loop is not None:
+                how, weights = open_loop
+                reward = play_open_loop(game, how, player, weights[run])
             else:
                 reward = self._step_by_step(plan, table, run, t)
             self.outcomes[run].reward[t] = reward
@@ -300,7 +309,7 @@ class _Actor:
     def _step_by_step(self, plan: Plan, table: FloatArray | None, run: int, t: int) -> int:
         player, problem = self.players[run], self.problem
         if run not in self.steps:
-            self.steps[run] = _new_steps(problem.transitions[run])
+            self.steps[run] = new_steps(problem.transitions[run])
         if table is not None:
             return play_table(self.games[run], table[run], player, self.steps[run], t)
         assert isinstance(plan, StepLearner)
@@ -319,9 +328,3 @@ class _Actor:
         if reward < 0:
             raise InputError(f"rank must set a number for each arm, got nan at step {-1 - reward}")
         return reward
-
-
-def _new_steps(transitions: FloatArray) -> Steps:
-    steps = new_steps(len(transitions))
-    set_limits(steps, transitions)
-    return steps

@@ -28,12 +28,12 @@ from scipy import stats
 
 import meritfair as mf
 from meritfair.arrays import AnyArray, FloatArray, IntArray
-from meritfair.engine import lotteries
+from meritfair.engine import arrivals
 from meritfair.engine.bits import ONE, count_ones
 from meritfair.engine.chains import start_states
 from meritfair.engine.compiling import kernel_not_kept
-from meritfair.engine.episodes import Game, Player, new_player, play_lottery
-from meritfair.engine.lotteries import PULLS
+from meritfair.engine.episodes import Game, Player, Stages, new_player, play_open_loop, stages
+from meritfair.engine.lotteries import DRAWN, PULLS
 from meritfair.engine.rules import EXPONENTIAL, MeritRule
 from reference import numpy_simulator as reference
 
@@ -126,7 +126,7 @@ def player_and_game(transitions: FloatArray, budget: int, horizon: int, seed: in
 
 
 @kernel_not_kept
-def _play_units(game: Game, player: Player, weights: FloatArray, episodes: int, counts: AnyArray) -> int:
+def _play_units(game: Game, how: Stages, player: Player, weights: FloatArray, episodes: int, counts: AnyArray) -> int:
     """Play units of so many episodes from fresh states; write their counts, (units, 2, 2, 2, N), visits and good.
 
     Return in how many episodes the reward was not the number of good outcomes.
@@ -140,7 +140,7 @@ def _play_units(game: Game, player: Player, weights: FloatArray, episodes: int, 
                     player.tally.visits[state, action, arm] = player.tally.good[state, action, arm] = 0.0
         reward = 0
         for _ in range(episodes):
-            reward += play_lottery(game, player, weights)
+            reward += play_open_loop(game, how, player, weights)
         good = 0
         for state in range(2):
             for action in range(2):
@@ -157,7 +157,8 @@ def play_units(instance: Instance, seed: int) -> AnyArray:
     transitions = arms_of(instance)
     player, game = player_and_game(transitions, instance.budget, instance.horizon, seed)
     counts = np.zeros((instance.units, 2, 2, 2, len(transitions)), np.int16)
-    assert _play_units(game, player, instance.weights, instance.episodes, counts) == 0
+    how = stages(len(instance.weights), instance.budget)
+    assert _play_units(game, how, player, instance.weights, instance.episodes, counts) == 0
     return counts
 
 
@@ -532,13 +533,15 @@ class Draws(NamedTuple):
 
 
 @kernel_not_kept
-def _count_draws(game: Game, player: Player, weights: FloatArray, rounds: int, pulled: int, draws: Draws) -> None:
+def _count_draws(
+    game: Game, how: Stages, player: Player, weights: FloatArray, rounds: int, pulled: int, draws: Draws
+) -> None:
     """Play rounds of whole words, an even number of them, and count the bits of the pulls."""
     n_arms, words = len(weights), game.horizon // 64
     pulls = player.lottery.words[PULLS]
     even = np.uint64(0x5555555555555555)
     for _ in range(rounds):
-        play_lottery(game, player, weights)
+        play_open_loop(game, how, player, weights)
         for word in range(words):
             first = word * n_arms
             for step in range(64):
@@ -562,7 +565,7 @@ def count_draws(weights: FloatArray, budget: int, pulled: int, words: int, round
     assert words * n_arms <= 2048  # all words of an episode are still there after it
     pairs, next_step, next_word = (np.zeros((n_arms, n_arms), np.int64) for _ in range(3))
     draws = Draws(pairs, next_step, next_word, np.zeros(1, np.int64))
-    _count_draws(game, player, weights, rounds, pulled, draws)
+    _count_draws(game, stages(n_arms, budget), player, weights, rounds, pulled, draws)
     return draws
 
 
@@ -701,16 +704,16 @@ def test_draws_that_are_not_independent_would_be_found() -> None:
 
 def test_instances_and_draws_go_through_every_way_of_drawing() -> None:
     ways: set[tuple[str, bool, bool]] = set()
-    names = {lotteries._NOTHING: "nothing", lotteries._IN_PASSES: "in passes", lotteries._BY_ARRIVAL: "by arrival"}
     cases = [(i.weights, i.budget) for i in INSTANCES] + [(np.array(w), budget) for w, budget, _ in DRAWS]
     for weights, budget in cases:
         player, game = player_and_game(np.tile(np.array(HELPS), (len(weights), 1, 1)), budget, 1, 0)
-        play_lottery(game, player, weights)
-        facts = player.lottery.facts
-        way = names[facts[lotteries._METHOD]]
+        how, facts = stages(len(weights), budget), player.lottery.facts
+        play_open_loop(game, how, player, weights)
+        many = how.drawer == stages(1000, 500).drawer
+        way = "nothing" if facts[DRAWN] == 0 else "by arrival" if many else "in passes"
         arriving = way == "by arrival"
         ways.add(
-            (way, arriving and bool(player.lottery.numbers[0] > 0), arriving and bool(facts[lotteries._N_HEAVY] > 0))
+            (way, arriving and bool(player.lottery.numbers[0] > 0), bool(arriving and facts[arrivals._N_HEAVY] > 0))
         )
     assert ways == {
         ("nothing", False, False),

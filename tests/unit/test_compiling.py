@@ -1,7 +1,6 @@
 """How kernels are compiled and kept: each trap of a cache of machine code has a test that falls into it.
 
-A test that needs a cold start uses the smallest kernel, which sets up a player in a second or two; only one compiles
-the engine whole.
+A test that needs a cold start uses a small kernel, compiled in two or three seconds; only one compiles a whole run.
 """
 
 from __future__ import annotations
@@ -14,13 +13,17 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
 import meritfair as mf
 from meritfair.engine import compiling
+
+if TYPE_CHECKING:
+    from meritfair.arrays import IntArray
 
 SOURCE = Path(mf.__file__).parent
 ENGINE = sorted((SOURCE / "engine").glob("*.py"))
@@ -31,11 +34,15 @@ SMALL = """
 import hashlib, json
 import numpy as np
 from meritfair.engine import compiling
-from meritfair.engine.episodes import new_player
+from meritfair.engine.episodes import Game, new_player, play_table
+from meritfair.engine.rules import EXPONENTIAL, MeritRule
+from meritfair.engine.steps import new_steps
 
-seeds = [np.random.SeedSequence(number) for number in (1, 2)]
-player = new_player(np.full((3, 2, 2), 0.3), 1, 5, 20, *seeds)
-bits = hashlib.sha256(b"".join(np.asarray(values).tobytes() for values in (*player.chains, player.line)))
+arms = np.full((3, 2, 2), 0.3)
+player = new_player(arms, 1, 5, 20, *[np.random.SeedSequence(number) for number in (1, 2)])
+game = Game(np.ones(3), 1, 20, False, 0.1, MeritRule(EXPONENTIAL, 1.0, 0.0))
+play_table(game, np.zeros((3, 2)), player, new_steps(arms), 0)
+bits = hashlib.sha256(b"".join(values.tobytes() for values in (*player.tally, player.environment)))
 print(json.dumps({"bits": bits.hexdigest(), "cache": str(compiling.cache_directory()), "source": compiling.__file__}))
 """
 WHOLE = """
@@ -104,7 +111,7 @@ def test_an_edit_in_another_file_is_not_answered_from_the_cache(tmp_path: Path) 
     assert before["source"] == str(package / "engine" / "compiling.py")
     assert MESSAGE in message
     with (package / "engine" / "random.py").open("a") as file:
-        file.write("\n\n@part\ndef threshold(chance: float) -> Word:\n    return np.uint64(chance * 1e6)\n")
+        file.write("\n\n@part\ndef next_word(source: WordArray) -> Word:\n    return np.uint64(1)\n")
     after, message = tell(SMALL, PYTHONPATH=package.parent, NUMBA_CACHE_DIR=kept)
     truth, _ = tell(SMALL, PYTHONPATH=package.parent, NUMBA_CACHE_DIR=fresh)
     assert MESSAGE in message
@@ -308,7 +315,7 @@ from dataclasses import dataclass
 import numpy as np
 import meritfair as mf
 from numba.core.dispatcher import Dispatcher
-from meritfair.engine import episodes, steps
+from meritfair.engine import arrivals, chains, episodes, lotteries, passes, steps
 from meritfair.policies import Lottery, PriorityTable
 
 @dataclass(frozen=True)
@@ -336,12 +343,14 @@ for policy in policies:
         for merit in (None, mf.Logistic(2, 1)):
             carry = budget == 1
             mf.simulate(given, policy, budget=budget, episodes=2, horizon=70, seed=1, merit=merit, carry_states=carry)
-found = {name: x for m in (episodes, steps) for name, x in vars(m).items() if isinstance(x, Dispatcher)}
+modules = (arrivals, chains, episodes, lotteries, passes, steps)
+found = {name: x for m in modules for name, x in vars(m).items() if isinstance(x, Dispatcher)}
 kernels = {name: x for name, x in found.items() if x.stats.cache_path is not None}  # parts have no cache
 print(json.dumps({name: len(x.signatures) for name, x in kernels.items() if x.signatures}))
 """
     told, _ = tell(script)
-    assert set(told) >= {"_start", "play_run", "begin_episode", "play_lottery", "play_table", "end_episode"}
+    assert set(told) >= {"play_run", "begin_episode", "play_open_loop", "play_table", "end_episode"}
+    assert set(told) >= {"draw_in_passes", "draw_by_arrival", "rotate", "walk"}
     assert {name: signatures for name, signatures in told.items() if signatures > 1} == {}
 
 
@@ -398,7 +407,7 @@ def test_kernels_are_serial_and_release_the_lock() -> None:
         assert function.targetoptions.get("nogil") is True, name
 
 
-@pytest.mark.parametrize("how", ["kernel", "kernel_not_kept", "part", "inlined"])
+@pytest.mark.parametrize("how", ["kernel", "kernel_not_kept", "stage", "part", "inlined"])
 def test_every_way_of_compiling_is_serial_and_releases_the_lock(how: str) -> None:
     def nothing() -> None: ...
 
@@ -412,3 +421,32 @@ def test_a_start_does_not_wait_for_the_compiler(code: str) -> None:
     script = f"import atexit, os, sys\natexit.register(lambda: 'numba' in sys.modules and os._exit(7))\n{code}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+# ---- stages, which are called by address
+
+
+@compiling.kernel_not_kept
+def _by_address(place: int, values: IntArray, n: int) -> Any:
+    return compiling.call(place, values, n)
+
+
+def add_up(values: IntArray, n: int) -> int:
+    total = 0
+    for i in range(n):
+        total += values[i]
+    return total
+
+
+def test_a_stage_is_called_by_its_address() -> None:
+    stage, values = compiling.stage(add_up), np.arange(10)
+    place = compiling.address(stage, values, 1)
+    assert _by_address(place, values, 4) == 6
+    assert _by_address(place, values[2:], 8) == 44
+    assert compiling.address(stage, values, 2) == place
+
+
+def test_a_stage_is_not_called_with_what_it_was_not_compiled_for() -> None:
+    place = compiling.address(compiling.stage(add_up), np.arange(3), 1)
+    with pytest.raises(TypeError, match="no stage takes"):  # as machine code it would read the bytes as integers
+        _by_address(place, np.ones(3, np.float32), 3)

@@ -27,7 +27,6 @@ from meritfair.engine.chains import (
     Tally,
     new_chains,
     new_tally,
-    set_thresholds,
     start_states,
     walk,
 )
@@ -53,12 +52,13 @@ from meritfair.engine.random import (
     open_uniform,
     random_words,
     threshold,
+    thresholds,
     toss_words,
     uniform,
 )
 from meritfair.engine.rules import MEAN, OPTIMISTIC, PESSIMISTIC
 from meritfair.engine.selection import smallest
-from meritfair.engine.steps import new_steps, set_limits, step_player
+from meritfair.engine.steps import new_steps, step_player
 from meritfair.model.confidence import ESTIMATES
 from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import PriorityTable
@@ -104,8 +104,7 @@ def _toss_words(
 
 
 @kernel_not_kept
-def _start(chains: Chains, source: WordArray, transitions: FloatArray) -> None:
-    set_thresholds(chains, transitions)
+def _start(chains: Chains, source: WordArray) -> None:
     start_states(chains.state, source)
 
 
@@ -251,6 +250,7 @@ def test_thresholds_are_chances_in_64_bits() -> None:
     _thresholds(chances, limits)
     # A product with 2^64 is exact in floats; what is left of the point goes.
     assert limits.tolist() == [int(float(p) * 2**64) for p in chances[:-1]] + [CERTAIN]
+    assert thresholds(chances).tolist() == limits.tolist()
 
 
 # --- Coins.
@@ -396,10 +396,10 @@ KINDS = np.array(
 def test_arms_walk_as_in_a_plain_loop(n_arms: int, horizon: int) -> None:
     rng = np.random.default_rng(horizon)
     words, bits = -(-horizon // 64), (horizon - 1) % 64 + 1
-    chains, tally, source = new_chains(n_arms, words), new_tally(n_arms), source_of(5)
-    twin = Twin(source)
     transitions = KINDS[np.arange(n_arms) % len(KINDS)]
-    _start(chains, source, transitions)
+    chains, tally, source = new_chains(transitions, words), new_tally(n_arms), source_of(5)
+    twin = Twin(source)
+    _start(chains, source)
     fresh = [xoshiro(twin.single) for _ in range(-(-n_arms // 64))]
     assert chains.state.tolist() == [(fresh[i // 64] >> (i % 64)) & 1 for i in range(n_arms)]
     plain = Walker(transitions, chains.state.tolist())
@@ -422,8 +422,7 @@ def test_arms_walk_as_in_a_plain_loop(n_arms: int, horizon: int) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.integers(0, MASK), min_size=3, max_size=3), st.integers(1, 64), st.integers(0, 70))
 def test_longest_waits_of_any_bits(words: list[int], bits: int, waited: int) -> None:
-    chains, tally, source = new_chains(1, 3), new_tally(1), source_of(6)
-    _start(chains, source, KINDS[:1])
+    chains, tally, source = new_chains(KINDS[:1], 3), new_tally(1), source_of(6)
     tally.ints[WAITED] = tally.ints[LONGEST] = waited
     _walk(chains, tally, source, np.array([*words, 0, 0, 0], np.uint64), 3, bits)
     wait = longest = waited
@@ -581,8 +580,7 @@ def test_steps_pull_the_largest_and_break_ties_at_random() -> None:
     n_arms, budget, horizon, episodes = 6, 3, 1000, 100
     rng = np.random.default_rng(10)
     transitions = rng.uniform(0.1, 0.9, (n_arms, 2, 2))
-    tally, steps = new_tally(n_arms), new_steps(n_arms)
-    set_limits(steps, transitions)
+    tally, steps = new_tally(n_arms), new_steps(transitions)
     states, environment, luck = np.zeros(n_arms, np.uint64), source_of(11), source_of(12)
     table = np.array([[0.0, 0.0, 0.0, 1.0, 1.0, -np.inf], [1.0, 1.0, 2.0, 0.0, -np.inf, -np.inf]])  # by state and arm
     memory = np.zeros((2 + horizon * episodes, 3 * n_arms + 1))

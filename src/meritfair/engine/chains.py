@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from meritfair.engine.bits import ALL, NONE, ONE, Word, count_ones, leading_zeros, trailing_zeros
-from meritfair.engine.compiling import inlined, part
-from meritfair.engine.random import LANES, LEVELS, ROW, ROW_2, ROW_3, advance, below, mask, next_word, sign, threshold
+from meritfair.engine.compiling import inlined, part, stage
+from meritfair.engine.random import LANES, LEVELS, ROW, ROW_2, ROW_3, advance, below, mask, next_word, sign, thresholds
 
 if TYPE_CHECKING:
     from meritfair.arrays import FloatArray, IntArray, WordArray
@@ -32,7 +32,6 @@ __all__ = [
     "Tally",
     "new_chains",
     "new_tally",
-    "set_thresholds",
     "start_states",
     "walk",
 ]
@@ -42,8 +41,7 @@ _BAD = np.uint64(0)  # threshold of a good next state from bad, not pulled
 _BAD_PULL = np.uint64(LANES)  # its xor with the threshold when pulled
 _GOOD = np.uint64(2 * LANES)  # the same from good
 _GOOD_PULL = np.uint64(3 * LANES)
-_LIMITS = 4
-_LIMITS_SIZE = np.uint64(_LIMITS * LANES)
+_LIMITS_SIZE = np.uint64(4 * LANES)
 # Rows of `work`:
 _PULLED = np.uint64(0)
 _FROM_BAD = np.uint64(LANES)
@@ -79,12 +77,15 @@ class Tally(NamedTuple):
 SEEN, WAITED, LONGEST = range(3)  # rows of `ints`
 
 
-def new_chains(n_arms: int, words: int) -> Chains:
-    """Return chains for so many words at a time."""
+def new_chains(transitions: FloatArray, words: int) -> Chains:
+    """Return chains of arms with these chances, shape (N, 2, 2), all bad, for so many words at a time."""
+    n_arms = len(transitions)
     blocks = -(-n_arms * words // LANES)
     at_work = blocks if words > 1 else 1
+    lanes = thresholds(transitions)[np.arange(blocks * LANES) % n_arms]  # (lanes, 2, 2) by state and action
+    rows = [lanes[:, 0, 0], lanes[:, 0, 0] ^ lanes[:, 0, 1], lanes[:, 1, 0], lanes[:, 1, 0] ^ lanes[:, 1, 1]]
     return Chains(
-        np.zeros(blocks * _LIMITS * LANES, np.uint64),
+        np.stack([row.reshape(blocks, LANES) for row in rows], axis=1).ravel(),
         np.zeros(at_work * _WORK * LANES, np.uint64),
         np.zeros(n_arms, np.uint64),
     )
@@ -99,19 +100,6 @@ def new_tally(n_arms: int) -> Tally:
 def _place(lane: Any, size: Any) -> Any:
     """Return where a lane is in the first row of its block, for blocks of this size."""
     return (lane >> np.uint64(6)) * size + (lane & np.uint64(63))
-
-
-@inlined
-def set_thresholds(chains: Chains, transitions: FloatArray) -> None:
-    """Write the chances of the arms, shape (N, 2, 2), into all lanes."""
-    n_arms, limits = len(transitions), chains.limits
-    for lane in range(len(limits) // _LIMITS):
-        arm, at = lane % n_arms, _place(np.uint64(lane), _LIMITS_SIZE)
-        bad, good = threshold(transitions[arm, 0, 0]), threshold(transitions[arm, 1, 0])
-        limits[_BAD + at] = bad
-        limits[_BAD_PULL + at] = bad ^ threshold(transitions[arm, 0, 1])
-        limits[_GOOD + at] = good
-        limits[_GOOD_PULL + at] = good ^ threshold(transitions[arm, 1, 1])
 
 
 @part
@@ -201,7 +189,7 @@ def _join_block(work: WordArray, base: Any, n: Any) -> None:
         work[base + _IDLE_32 + i] = idle
 
 
-@part
+@inlined
 def _move(
     limits: WordArray,
     work: WordArray,
@@ -271,7 +259,7 @@ def _longest_between(pulls: Word) -> int:
     return longest
 
 
-@inlined
+@stage
 def walk(chains: Chains, tally: Tally, source: WordArray, pulls: WordArray, words: int, bits_in_last: int) -> int:
     """Move all arms through so many words of pulls, and count; return the reward.
 

@@ -18,14 +18,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
-from numba.core import event
+from numba.core import cgutils, event
+from numba.extending import intrinsic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["cache_directory", "inlined", "kernel", "kernel_not_kept", "part"]
+__all__ = ["address", "cache_directory", "call", "inlined", "kernel", "kernel_not_kept", "part", "stage"]
 
 config: Any = numba.config
+_type_of: Any = numba.typeof
+_unpack: Any = cgutils.unpack_tuple
+_listen: Any = event.register
+_Arguments: Any = numba.types.StarArgTuple
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -73,12 +78,18 @@ _CACHE = cache_directory()
 
 def kernel(function: _Function) -> _Function:
     """Compile a function that is called from Python, at its first call, and keep the result."""
+    return _kept(function)
+
+
+def _kept(function: _Function, **options: bool) -> _Function:
+    """Compile a function at its first call, and keep the result where that can be done."""
     if _CACHE is None:
-        return kernel_not_kept(function)
+        here: _Function = numba.njit(**_OPTIONS, **options)(function)
+        return here
     before = config.CACHE_DIR
     config.CACHE_DIR = str(_CACHE)  # read when the function is decorated
     try:
-        compiled: Any = numba.njit(cache=True, **_OPTIONS)(function)
+        compiled: Any = numba.njit(cache=True, **_OPTIONS, **options)(function)
     finally:
         config.CACHE_DIR = before
     compiled._cache = _CarefulCache(compiled._cache)
@@ -112,6 +123,45 @@ def kernel_not_kept(function: _Function) -> _Function:
     return compiled
 
 
+def stage(function: _Function) -> _Function:
+    """Compile a function that kernels call by its address: compiled once, kept, and only if it is used.
+
+    What a kernel calls as such is optimised again inside each kernel that calls it. A stage is not, so
+    a large part of an episode that comes in several kinds should be one. It returns an integer.
+    """
+    return _kept(function, no_cfunc_wrapper=True)
+
+
+_signatures: set[tuple[Any, ...]] = set()  # the types of the arguments of all stages
+
+
+def address(function: Any, *arguments: Any) -> int:
+    """Return the address of a stage that is compiled for the types of these arguments."""
+    types = tuple(_type_of(argument) for argument in arguments)
+    _signatures.add(types)
+    function.compile(types)
+    code = function.overloads[types]
+    place: int = code.library.get_pointer_to_function(code.fndesc.llvm_func_name)
+    return place
+
+
+@intrinsic
+def call(_context: Any, place: Any, *arguments: Any) -> Any:
+    """Call a stage at its address, in a kernel; the arguments must be of just the types it was compiled for."""
+    types = tuple(arguments)
+    if types not in _signatures:
+        raise TypeError(f"no stage takes {types}")
+
+    def write(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        given = _unpack(builder, values[1], len(types))
+        kind = context.call_conv.get_function_type(signature.return_type, types)
+        there = builder.inttoptr(values[0], kind.as_pointer())
+        _, result = context.call_conv.call_function(builder, there, signature.return_type, types, given)
+        return result
+
+    return numba.int64(place, _Arguments(types)), write
+
+
 def part(function: _Function) -> _Function:
     """Compile a function that is called by kernels only."""
     compiled: _Function = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)
@@ -141,7 +191,7 @@ class _SayOnce(event.Listener):
         else:
             kept = "once for this version"
         print(
-            f"meritfair: compiling the engine for this machine, {kept}: 10 to 30 seconds ...",
+            f"meritfair: compiling the engine for this machine, {kept}: 10 to 20 seconds ...",
             file=sys.stderr,
             flush=True,
         )
@@ -150,5 +200,4 @@ class _SayOnce(event.Listener):
         pass
 
 
-_listen: Any = event.register
 _listen("numba:compile", _SayOnce())

@@ -7,12 +7,14 @@ the same parts. A `Player` holds everything that changes during a run, its rando
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from meritfair.engine.chains import SEEN, Chains, Tally, new_chains, new_tally, set_thresholds, start_states, walk
-from meritfair.engine.compiling import inlined, kernel
+from meritfair.engine.arrivals import draw_by_arrival
+from meritfair.engine.chains import SEEN, Chains, Tally, new_chains, new_tally, start_states, walk
+from meritfair.engine.compiling import address, call, inlined, kernel
 from meritfair.engine.coverage import Coverage, new_coverage, note_episode
 from meritfair.engine.learning import (
     MERIT,
@@ -26,9 +28,10 @@ from meritfair.engine.learning import (
     regret,
     shares,
 )
-from meritfair.engine.lotteries import PULLS, Lottery, draw, new_lottery, prepare, rotate
-from meritfair.engine.random import new_source, uniform
-from meritfair.engine.rules import FIXED, GREEDY, LOTTERY, OPTIMISTIC, ROTATION, MeritRule, Rule
+from meritfair.engine.lotteries import PULLS, Lottery, new_lottery, rotate
+from meritfair.engine.passes import draw_in_passes
+from meritfair.engine.random import new_source
+from meritfair.engine.rules import FIXED, GREEDY, LOTTERY, OPTIMISTIC, MeritRule, Rule
 from meritfair.engine.steps import Steps, table_steps
 
 if TYPE_CHECKING:
@@ -38,17 +41,19 @@ __all__ = [
     "Game",
     "Outcome",
     "Player",
+    "Stages",
     "begin_episode",
     "end_episode",
     "new_player",
-    "play_lottery",
-    "play_rotation",
+    "play_open_loop",
     "play_run",
     "play_table",
     "play_table_run",
+    "stages",
 ]
 
 _LANES_AT_ONCE = 2048  # words of all arms that are drawn and walked together
+_IN_PASSES_UP_TO = 128  # lotteries are drawn in passes while (K + 1) N is at most this, and K at most half of N
 
 
 class Game(NamedTuple):
@@ -72,11 +77,14 @@ class Player(NamedTuple):
     lottery: Lottery
     beliefs: Beliefs
     coverage: Coverage
-    line: IntArray  # (N,), for rotations
-    facts: IntArray  # words of 64 steps that are drawn and walked together; who is next in line
+    at_once: int  # words of 64 steps that are drawn and walked together
 
 
-_AT_ONCE, _POSITION = range(2)
+class Stages(NamedTuple):
+    """The addresses of what plays an episode whose pulls do not look at states."""
+
+    drawer: int
+    walker: int
 
 
 class Outcome(NamedTuple):
@@ -101,45 +109,44 @@ def new_player(
     n_arms = len(transitions)
     words = -(-horizon // 64)
     at_once = min(words, max(1, _LANES_AT_ONCE // n_arms))
-    player = Player(
+    line = np.random.default_rng(luck.spawn(1)[0]).permutation(n_arms)
+    return Player(
         environment=new_source(environment),
         luck=new_source(luck),
-        chains=new_chains(n_arms, at_once),
+        chains=new_chains(transitions, at_once),
         tally=new_tally(n_arms),
-        lottery=new_lottery(n_arms, budget, at_once),
+        lottery=new_lottery(n_arms, budget, at_once, line),
         beliefs=new_beliefs(n_arms),
         coverage=new_coverage(n_arms, episodes),
-        line=np.arange(n_arms),
-        facts=np.array([at_once, 0]),
+        at_once=at_once,
     )
-    _start(player.chains, player.line, player.environment, player.luck, transitions)
-    return player
 
 
-@kernel
-def _start(chains: Chains, line: IntArray, environment: WordArray, luck: WordArray, transitions: FloatArray) -> None:
-    """Set the arms' chances and first states, and shuffle the line."""
-    set_thresholds(chains, transitions)
-    start_states(chains.state, environment)
-    for i in range(len(line) - 1, 0, -1):
-        j = min(np.int64(uniform(luck) * (i + 1)), i)
-        line[i], line[j] = line[j], line[i]
+@cache
+def stages(n_arms: int, budget: int, *, rotates: bool = False) -> Stages:
+    """Return the compiled stages for lotteries, or rotations, among so many arms."""
+    nothing = np.random.SeedSequence(0)
+    like = new_player(np.full((1, 2, 2), 0.5), 1, 1, 1, nothing, nothing)
+    few = (budget + 1) * n_arms <= _IN_PASSES_UP_TO and 2 * budget <= n_arms
+    drawer = rotate if rotates else draw_in_passes if few else draw_by_arrival
+    return Stages(
+        address(drawer, like.lottery, like.luck, like.beliefs.arms[MERIT], 1, 1, 1, True),
+        address(walk, like.chains, like.tally, like.environment, like.lottery.words[PULLS], 1, 1),
+    )
 
 
 @inlined
-def _open_loop(game: Game, player: Player, rotation: bool) -> int:
-    """Play an episode of pulls that do not look at states; return the reward."""
-    lottery, facts, n_arms = player.lottery, player.facts, len(player.line)
+def _open_loop(game: Game, stages: Stages, player: Player, weights: FloatArray, new: bool) -> int:
+    """Play an episode of pulls that do not look at states, by weights that may be new; return the reward."""
+    lottery, luck, environment = player.lottery, player.luck, player.environment
     reward, left = 0, game.horizon
     while left > 0:
-        words = min(facts[_AT_ONCE], (left + 63) // 64)
+        words = min(player.at_once, (left + 63) // 64)
         bits = min(left - 64 * (words - 1), 64)
-        if rotation:
-            facts[_POSITION] = rotate(lottery, player.line, facts[_POSITION], game.budget, words, bits)
-        else:
-            draw(lottery, player.luck, n_arms, words, bits)
-        reward += walk(player.chains, player.tally, player.environment, lottery.words[PULLS], words, bits)
+        call(stages.drawer, lottery, luck, weights, game.budget, words, bits, new)
+        reward += call(stages.walker, player.chains, player.tally, environment, lottery.words[PULLS], words, bits)
         left -= 64 * (words - 1) + bits
+        new = False
     return reward
 
 
@@ -149,7 +156,7 @@ def _begin(game: Game, rule: Rule, player: Player, outcome: Outcome, t: int) -> 
 
     What is measured are the optimistic beliefs under the game's merit and delta; the paper's rule has just these.
     """
-    if t > 0 and not game.carry_states:
+    if t == 0 or not game.carry_states:
         start_states(player.chains.state, player.environment)
     beliefs, tally = player.beliefs, player.tally
     for own in range(2):
@@ -169,7 +176,7 @@ def _begin(game: Game, rule: Rule, player: Player, outcome: Outcome, t: int) -> 
         if not own:
             outcome.regret_authors[t] = regret(beliefs.arms[SHARE], game.fair_share)
             same = rule.estimate == OPTIMISTIC and rule.delta == game.delta and rule.merit == game.merit
-            if rule.kind == FIXED or rule.kind == ROTATION or (rule.kind == LOTTERY and same):
+            if rule.kind == FIXED or (rule.kind == LOTTERY and same):
                 return
 
 
@@ -177,6 +184,7 @@ def _begin(game: Game, rule: Rule, player: Player, outcome: Outcome, t: int) -> 
 def play_run(
     game: Game,
     rule: Rule,
+    stages: Stages,
     weights: FloatArray,
     share: FloatArray,
     player: Player,
@@ -193,10 +201,9 @@ def play_run(
         if control[1] != 0:
             return
         _begin(game, rule, player, outcome, t)
-        if learns or t == 0:
-            prepare(player.lottery, player.beliefs.arms[MERIT] if learns else weights, game.budget)
         outcome.regret[t] = regret(player.beliefs.arms[SHARE] if learns else share, game.fair_share)
-        outcome.reward[t] = _open_loop(game, player, rule.kind == ROTATION)
+        weights_now = player.beliefs.arms[MERIT] if learns else weights
+        outcome.reward[t] = _open_loop(game, stages, player, weights_now, learns or t == 0)
         note_episode(player.coverage, player.tally.ints[SEEN], t == episodes - 1)
         control[0] = t + 1
 
@@ -247,16 +254,9 @@ def begin_episode(game: Game, player: Player, outcome: Outcome, pulled: FloatArr
 
 
 @kernel
-def play_lottery(game: Game, player: Player, weights: FloatArray) -> int:
-    """Play an episode of a lottery; return the reward."""
-    prepare(player.lottery, weights, game.budget)
-    return _open_loop(game, player, False)
-
-
-@kernel
-def play_rotation(game: Game, player: Player) -> int:
-    """Play an episode of a rotation; return the reward."""
-    return _open_loop(game, player, True)
+def play_open_loop(game: Game, stages: Stages, player: Player, weights: FloatArray) -> int:
+    """Play an episode of a lottery or a rotation; return the reward."""
+    return _open_loop(game, stages, player, weights, True)
 
 
 @kernel

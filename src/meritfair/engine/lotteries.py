@@ -1,65 +1,64 @@
-r"""Which arms are pulled: K of N at each step, one after another in proportion to their weights, 64 steps at a time.
+r"""Which arms are pulled: K of N at each step, 64 steps at a time.
 
-The law is that of a race: arm i arrives after an exponential time of rate :math:`w_i`, and the first K to arrive are
-pulled. A weight of infinity is always pulled, one of 0 never. Two methods draw it exactly; `prepare` picks one.
+A *drawer* fills the pulls of some words of steps. It is a stage, called by its address, and there are three: `rotate`
+here, and two that draw a lottery exactly: :mod:`meritfair.engine.passes` for few arms and
+:mod:`meritfair.engine.arrivals` for many. Only the one in use is compiled.
 
-**In passes** (few arms, few pulls). One pass draws one arm for each of 64 steps. The arms stand in order of weight, the
-heaviest first; a coin for each decides whether it is this one, with chance weight / weight of it and all
-behind it. Who is drawn already is drawn in vain, and the step goes into another pass; but if all arms up to some
-place are drawn already, the coins up to there are skipped, which changes nothing for those behind. So an arm
-with nearly all the weight costs nothing.
-
-**By arrival** (everything else). Choose a time. Whether arm i has arrived by then is a coin with chance
-:math:`1 - e^{-w_i t}`, 64 steps at a time. The time is such that mostly somewhat fewer than K have arrived. Where
-arrivals are missing, the race goes on, and since it has no memory, each next arrival is in proportion to the weights of
-those who are left: an alias table proposes, and who has arrived already is proposed in vain. Arms with
-:math:`w_i t > 2` are not in the table, because most of them have arrived; those that have not are listed. Where there
-are too many arrivals, the race runs backwards until enough are gone: in the logarithm of time, going back, an arm that
-has arrived leaves at rate :math:`x / (e^x - 1) \le 1`, where x is its weight times the time.
+The law of a lottery is that of a race: arm i arrives after an exponential time of rate :math:`w_i`, and the first K to
+arrive are pulled, so they are drawn one after another in proportion to the weights of those who are left. A weight of
+infinity is always pulled, one of 0 never.
 
 References
 ----------
 B. Rosén, "Asymptotic theory for successive sampling with varying probabilities without replacement", Ann. Math.
-Statist. 43 (1972). A. J. Walker, "An efficient method for generating discrete random variables with general
-distributions", ACM Trans. Math. Softw. 3 (1977).
+Statist. 43 (1972).
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from meritfair.engine.bits import ALL, NONE, ONE, Word, count_ones
-from meritfair.engine.compiling import inlined, part
-from meritfair.engine.random import LANES, next_word, open_uniform, random_words, threshold, toss_words, uniform
+from meritfair.engine.bits import ALL, NONE, ONE, Word
+from meritfair.engine.compiling import part, stage
+from meritfair.engine.random import LANES, uniform
 
 if TYPE_CHECKING:
     from meritfair.arrays import ByteArray, FloatArray, IntArray, WordArray
 
-__all__ = ["PULLS", "Lottery", "draw", "new_lottery", "prepare", "rotate"]
+__all__ = [
+    "ARMS",
+    "COINS",
+    "DRAWN",
+    "FIXED",
+    "LIMITS",
+    "ORDER",
+    "PULLS",
+    "WEIGHTS",
+    "ZERO",
+    "Lottery",
+    "draw_one",
+    "new_lottery",
+    "pull_the_certain",
+    "rotate",
+    "take_weights",
+]
 
-_PASSES_UP_TO = 128  # in passes while (K + 1) N is at most this, and K at most half of N
-_SPARE = 1.0  # standard deviations by which arrivals stay below K
-_REPEATS = 0.7  # without a time, if fewer draws than this are expected to hit an arm twice
-_HEAVY_FROM = 2.0  # weight times time; most of these have arrived
-_MOST_ROUNDS = 12  # of proposals; what is missing after that is drawn by adding up weights
-_MAX_PLANES = 32
-_ZERO = np.int64(0)  # a plain 0 has a type of its own, and functions would be compiled twice
+ZERO = np.int64(0)  # a plain 0 has a type of its own, and functions would be compiled twice
 
-# Rows of `words`: pulls and coins by lane, thresholds of the coins, limits of the alias table, steps that miss draws,
-# random words, and sums of columns of bits in binary.
-PULLS, _COINS, _LIMITS, _CELL_LIMIT, _MISSING, _RANDOM, _PLANES = range(7)
-# Rows of `floats`: weights, which add up to 1 over those that are positive and finite; sizes of the cells.
-_WEIGHTS, _SIZES = range(2)
-# Rows of `ints`: arms by weight, arms by number, light arms, heavy arms, late arms, cells, arrivals.
-_ORDER, _ARMS, _LIGHT, _HEAVY, _LATE, _SMALL, _LARGE, _ARRIVED = range(8)
+# Rows of `words`; the names with an underscore are those of one drawer.
+PULLS, COINS, LIMITS = range(3)  # pulls and coins by lane, thresholds of the coins
+N_WORDS = 7
+# Rows of `floats`.
+WEIGHTS = 0  # they add up to 1 over those that are positive and finite
+N_FLOATS = 2
+# Rows of `ints`.
+ORDER, ARMS, _LINE = range(3)  # arms by weight, arms by number, arms as they wait in line
+N_INTS = 9
 # What `facts` holds.
-_FIXED, _DRAWN, _METHOD, _N_HEAVY, _CELL_BITS, _NEXT, _AGE = range(7)
-_NOTHING, _IN_PASSES, _BY_ARRIVAL = range(3)
-# What `numbers` holds: the time, the arrivals expected when it was chosen, the weight of all light arms.
-_TIME, _ARRIVALS, _LIGHT_WEIGHT = range(3)
+FIXED, DRAWN, _POSITION = range(3)  # arms that are certain, draws by chance, who is next in line
+N_FACTS = 7
 
 
 class Lottery(NamedTuple):
@@ -74,26 +73,26 @@ class Lottery(NamedTuple):
     numbers: FloatArray
 
 
-def new_lottery(n_arms: int, budget: int, words: int) -> Lottery:
-    """Return an empty lottery for so many words at a time."""
+def new_lottery(n_arms: int, budget: int, words: int, line: IntArray) -> Lottery:
+    """Return an empty lottery for so many words at a time, with the arms in this line."""
     cells = max(LANES, 1 << (n_arms - 1).bit_length())
     lottery = Lottery(
-        words=np.zeros((7, max(cells, n_arms * words + 3)), np.uint64),  # coins are tossed for four words at a time
-        floats=np.zeros((2, cells)),
-        ints=np.zeros((8, cells), np.int64),
+        words=np.zeros((N_WORDS, max(cells, n_arms * words + 3)), np.uint64),  # coins are tossed for four words at once
+        floats=np.zeros((N_FLOATS, cells)),
+        ints=np.zeros((N_INTS, cells), np.int64),
         cell_arms=np.zeros(2 * cells, np.int64),
         requests=np.zeros(LANES * (budget + 1), np.uint8),
-        facts=np.zeros(7, np.int64),
+        facts=np.zeros(N_FACTS, np.int64),
         numbers=np.zeros(3),
     )
-    lottery.ints[_ORDER, :n_arms] = lottery.ints[_ARMS, :n_arms] = range(n_arms)
+    lottery.ints[ORDER, :n_arms] = lottery.ints[ARMS, :n_arms] = range(n_arms)
+    lottery.ints[_LINE, :n_arms] = line
     return lottery
 
 
-@inlined
-def prepare(lottery: Lottery, given: FloatArray, budget: int) -> None:
-    """Make the lottery ready to draw by these weights, of any scale: 0 is never pulled, infinity always."""
-    facts, weights, n_arms = lottery.facts, lottery.floats[_WEIGHTS], len(given)
+@part
+def take_weights(weights: FloatArray, facts: IntArray, given: FloatArray, budget: int) -> float:
+    """Take over weights of any scale; return about how many draws would hit an arm twice."""
     certain, total, positive = 0, 0.0, 0
     for weight in given:
         certain += weight == np.inf
@@ -102,7 +101,7 @@ def prepare(lottery: Lottery, given: FloatArray, budget: int) -> None:
     drawn = min(budget - certain, positive)
     everyone = drawn == positive  # then nothing is left to chance
     repeats = 0.0
-    for arm in range(n_arms):
+    for arm in range(len(given)):
         share = given[arm] / total if given[arm] < np.inf else np.inf
         if not share > 0.0:
             share = 0.0
@@ -110,269 +109,20 @@ def prepare(lottery: Lottery, given: FloatArray, budget: int) -> None:
             share = np.inf
         weights[arm] = share
         repeats += share * share if share < np.inf else 0.0
-    facts[_FIXED] = certain + (positive if everyone else 0)
-    facts[_DRAWN] = 0 if everyone else drawn
-    if facts[_DRAWN] == 0:
-        facts[_METHOD] = _NOTHING
-        return
-    repeats *= drawn * (drawn - 1) / 2.0  # about how many draws would hit an arm twice
-    if positive == n_arms and (drawn + 1) * n_arms <= _PASSES_UP_TO and 2 * drawn <= n_arms:
-        facts[_METHOD] = _IN_PASSES
-        _prepare_passes(weights, lottery.ints[_ORDER], lottery.words[_LIMITS], n_arms)
-    else:
-        facts[_METHOD] = _BY_ARRIVAL
-        _prepare_arrival(lottery, n_arms, repeats > _REPEATS)
+    facts[FIXED] = certain + (positive if everyone else 0)
+    facts[DRAWN] = 0 if everyone else drawn
+    return repeats * drawn * (drawn - 1) / 2.0
 
 
 @part
-def _prepare_passes(weights: FloatArray, order: IntArray, limits: WordArray, n_arms: int) -> None:
-    """Order the arms and set the coins of a pass, by place in the order."""
-    for i in range(1, n_arms):  # by insertion: from one episode to the next the order hardly changes
-        arm = order[i]
-        j = i - 1
-        while j >= 0 and weights[order[j]] < weights[arm]:
-            order[j + 1] = order[j]
-            j -= 1
-        order[j + 1] = arm
-    behind = 0.0
-    for place in range(n_arms - 1, -1, -1):
-        behind += weights[order[place]]
-        limits[place] = threshold(weights[order[place]] / behind)
-    for lane in range(n_arms, len(limits)):
-        limits[lane] = limits[lane - n_arms]
+def pull_the_certain(pulls: WordArray, weights: FloatArray, n_arms: int, words: int) -> None:
+    """Pull the arms of infinite weight, and no other."""
+    for lane in range(words * n_arms):
+        pulls[lane] = ALL if weights[lane % n_arms] == np.inf else NONE
 
 
 @part
-def _prepare_arrival(lottery: Lottery, n_arms: int, timed: bool) -> None:
-    """Choose the time, set the coins of the arrivals, and fill the alias table with the light arms.
-
-    The time stays while the weights hardly change: until it is far from what it was chosen for, or too many
-    proposals would be in vain.
-    """
-    weights, limits, facts, numbers = lottery.floats[_WEIGHTS], lottery.words[_LIMITS], lottery.facts, lottery.numbers
-    light_arms, heavy_arms = lottery.ints[_LIGHT], lottery.ints[_HEAVY]
-    new_time = timed and numbers[_TIME] == 0.0
-    if not timed:
-        numbers[_TIME] = 0.0
-    while True:
-        if new_time:
-            numbers[_TIME] = _find_time(weights, n_arms, facts[_DRAWN], numbers[_TIME])
-        time = numbers[_TIME]
-        light = heavy = _ZERO
-        total = arrivals = accepted = 0.0
-        for arm in range(n_arms):
-            weight = weights[arm]
-            chance = 1.0 - math.exp(-weight * time) if weight < np.inf else 1.0
-            limits[arm] = threshold(chance)
-            if weight == 0.0 or weight == np.inf:
-                continue
-            arrivals += chance
-            if weight * time > _HEAVY_FROM:
-                heavy_arms[heavy] = arm
-                heavy += 1
-            else:
-                light_arms[light] = arm
-                light += 1
-                total += weight
-                accepted += weight * (1.0 - chance)
-        facts[_AGE] += 1
-        if not timed or new_time:
-            numbers[_ARRIVALS] = arrivals
-            facts[_AGE] = 0
-            break
-        far_off = abs(arrivals - numbers[_ARRIVALS]) > 0.3 * math.sqrt(facts[_DRAWN])
-        new_time = far_off or (facts[_AGE] >= 16 and accepted < 0.6 * total)
-        if not new_time:
-            break
-    facts[_N_HEAVY], facts[_NEXT], numbers[_LIGHT_WEIGHT] = heavy, LANES, total
-    if light > 0:
-        facts[_CELL_BITS] = _fill_table(
-            weights,
-            light_arms,
-            light,
-            total,
-            lottery.words[_CELL_LIMIT],
-            lottery.cell_arms,
-            lottery.floats[_SIZES],
-            lottery.ints[_SMALL],
-            lottery.ints[_LARGE],
-        )
-
-
-@part
-def _crowd(weights: FloatArray, n_arms: int, time: float) -> tuple[float, float]:
-    """Return how many have arrived by a time: expectation, and the same plus _SPARE standard deviations."""
-    mean = variance = 0.0
-    for arm in range(n_arms):
-        if weights[arm] < np.inf:
-            left = math.exp(-weights[arm] * time)
-            mean += 1.0 - left
-            variance += left * (1.0 - left)
-    return mean, mean + _SPARE * math.sqrt(variance)
-
-
-@part
-def _find_time(weights: FloatArray, n_arms: int, drawn: int, guess: float) -> float:
-    """Return about the latest time at which the arrivals are still mostly at most `drawn`.
-
-    Any time is right; this one is quick. The search starts late, because the crowd plus its spread need not grow.
-    """
-    late = guess if guess > 0.0 else float(drawn)
-    while _crowd(weights, n_arms, late)[0] < drawn - 0.5 and late < 1e300:
-        late *= 2.0
-    early = late
-    while _crowd(weights, n_arms, early)[1] > drawn and early > 1e-300:
-        late = early
-        early *= 0.7
-    for _ in range(3):
-        middle = 0.5 * (early + late)
-        if _crowd(weights, n_arms, middle)[1] > drawn:
-            late = middle
-        else:
-            early = middle
-    return early
-
-
-@part
-def _fill_table(
-    weights: FloatArray,
-    light: IntArray,
-    n_light: int,
-    total: float,
-    limit: WordArray,
-    arms: IntArray,
-    sizes: FloatArray,
-    small: IntArray,
-    large: IntArray,
-) -> int:
-    """Fill the alias table: 2^b cells of equal chance, each shared by at most two arms (Walker, Vose); return b."""
-    cell_bits = 1
-    while (1 << cell_bits) < n_light:
-        cell_bits += 1
-    cells = 1 << cell_bits
-    n_small = n_large = 0
-    for cell in range(cells):
-        arm = light[cell] if cell < n_light else light[0]
-        size = weights[arm] * (cells / total) if cell < n_light else 0.0
-        sizes[cell] = size
-        arms[2 * cell] = arms[2 * cell + 1] = arm
-        limit[cell] = ALL
-        small[n_small] = large[n_large] = cell
-        n_small += size < 1.0
-        n_large += size >= 1.0
-    while n_small > 0 and n_large > 0:
-        n_small -= 1
-        cell, donor = small[n_small], large[n_large - 1]
-        limit[cell] = threshold(sizes[cell])
-        arms[2 * cell + 1] = arms[2 * donor]
-        sizes[donor] = (sizes[donor] + sizes[cell]) - 1.0
-        if sizes[donor] < 1.0:
-            n_large -= 1
-            small[n_small] = donor
-            n_small += 1
-    return cell_bits
-
-
-@inlined
-def draw(lottery: Lottery, source: WordArray, n_arms: int, words: int, bits_in_last: int) -> None:
-    """Draw the pulls of so many words of steps; bits beyond the last step are not defined."""
-    method = lottery.facts[_METHOD]
-    if method == _IN_PASSES:
-        _draw_in_passes(
-            lottery.words[PULLS],
-            lottery.words[_COINS],
-            lottery.words[_LIMITS],
-            lottery.words[_MISSING],
-            lottery.floats[_WEIGHTS],
-            lottery.ints[_ORDER],
-            source,
-            n_arms,
-            lottery.facts[_DRAWN],
-            words,
-            bits_in_last,
-        )
-    elif method == _BY_ARRIVAL:
-        _draw_by_arrival(lottery, source, n_arms, words, bits_in_last)
-    else:
-        for lane in range(words * n_arms):
-            lottery.words[PULLS, lane] = ALL if lottery.floats[_WEIGHTS, lane % n_arms] == np.inf else NONE
-
-
-@part
-def _draw_in_passes(
-    chosen: WordArray,  # by place in the order, until the end
-    coins: WordArray,
-    limits: WordArray,
-    missing: WordArray,
-    weights: FloatArray,
-    order: IntArray,
-    source: WordArray,
-    n_arms: int,
-    drawn: int,
-    words: int,
-    bits_in_last: int,
-) -> None:
-    """Draw one arm for all steps, then the next, in passes over the arms from the heaviest down."""
-    lanes = words * n_arms
-    for lane in range(lanes):
-        chosen[lane] = NONE
-    for k in range(drawn * words):
-        missing[k] = NONE
-    number = open_steps = 0
-    while number < drawn or (open_steps >= 8 and number < drawn + 3):
-        toss_words(source, limits, _ZERO, coins, _ZERO, lanes)
-        open_steps = 0
-        for word in range(words):
-            want = ALL if word < words - 1 else ALL >> np.uint64(64 - bits_in_last)
-            if number >= drawn:
-                want = _take_missing(missing, word * drawn, drawn)
-            in_vain, passed = NONE, ALL  # passed: steps at which every arm so far is drawn already
-            for lane in range(word * n_arms, word * n_arms + n_arms):
-                already = chosen[lane]
-                passed &= already
-                hit = coins[lane] & want & ~passed
-                want ^= hit
-                in_vain |= hit & already
-                chosen[lane] = already | hit
-            _add_missing(missing, word * drawn, in_vain)
-            open_steps += np.int64(count_ones(missing[word * drawn]))
-        number += 1
-    for word in range(words if open_steps > 0 else 0):
-        for k in range(word * drawn, (word + 1) * drawn):
-            steps = missing[k]
-            while steps != NONE:
-                _draw_one(chosen, weights, order, source, word * n_arms, n_arms, steps & (NONE - steps))
-                steps &= steps - ONE
-    for lane in range(lanes):
-        coins[lane] = chosen[lane]
-    for first in range(0, lanes, n_arms):
-        for place in range(n_arms):
-            chosen[first + order[place]] = coins[first + place]
-
-
-@part
-def _add_missing(missing: WordArray, start: int, in_vain: Word) -> None:
-    """Count one more missing draw at each of these steps; entry k from `start` has the steps that miss more than k."""
-    k = start
-    while in_vain != NONE:
-        before = missing[k]
-        missing[k] = before | in_vain
-        in_vain &= before
-        k += 1
-
-
-@part
-def _take_missing(missing: WordArray, start: int, drawn: int) -> Word:
-    """Return the steps that miss a draw, and count one less at each."""
-    steps = missing[start]
-    for k in range(start, start + drawn - 1):
-        missing[k] = missing[k + 1]
-    missing[start + drawn - 1] = NONE
-    return steps
-
-
-@part
-def _draw_one(
+def draw_one(
     pulls: WordArray, weights: FloatArray, order: IntArray, source: WordArray, first: int, n_arms: int, step: Word
 ) -> None:
     """Draw one more arm at one step, by adding up the weights of all that are left: slow, and never in vain.
@@ -395,260 +145,13 @@ def _draw_one(
     pulls[first + last] |= step
 
 
-@part
-def _draw_by_arrival(lottery: Lottery, source: WordArray, n_arms: int, words: int, bits_in_last: int) -> None:
-    """Let arms arrive until a time, then mend each step where they are not exactly K."""
-    pulls, weights, arrived = lottery.words[PULLS], lottery.floats[_WEIGHTS], lottery.ints[_ARRIVED]
-    limits, planes, random = lottery.words[_LIMITS], lottery.words[_PLANES], lottery.words[_RANDOM]
-    facts, fixed, wanted = lottery.facts, lottery.facts[_FIXED], lottery.facts[_FIXED] + lottery.facts[_DRAWN]
-    time, light_weight = lottery.numbers[_TIME], lottery.numbers[_LIGHT_WEIGHT]
-    heavy, n_heavy, late = lottery.ints[_HEAVY], lottery.facts[_N_HEAVY], lottery.ints[_LATE]
-    cell_bits, cell_limit = lottery.facts[_CELL_BITS], lottery.words[_CELL_LIMIT]
-    cell_arms, requests = lottery.cell_arms, lottery.requests
-    for word in range(words):
-        first = word * n_arms
-        if time > 0.0:
-            toss_words(source, limits, _ZERO, pulls, first, n_arms)
-            _count_columns(pulls, first, n_arms, planes, arrived)
-        else:
-            for arm in range(n_arms):
-                pulls[first + arm] = ALL if weights[arm] == np.inf else NONE
-            for step in range(LANES):
-                arrived[step] = fixed
-        waits_for_heavy, asked = NONE, _ZERO
-        for k in range(n_heavy):
-            waits_for_heavy |= ~pulls[first + heavy[k]]
-        for step in range(LANES if word < words - 1 else bits_in_last):
-            missing, bit = wanted - arrived[step], ONE << np.uint64(step)
-            if missing < 0:
-                _send_back(pulls, weights, n_arms, source, time, first, bit, arrived[step] - fixed, -missing)
-            elif missing > 0 and waits_for_heavy & bit:
-                n_late = _list_late(pulls, heavy, n_heavy, late, first, bit)
-                missing = _admit_late(
-                    pulls,
-                    weights,
-                    source,
-                    late,
-                    n_late,
-                    light_weight,
-                    cell_bits,
-                    cell_limit,
-                    cell_arms,
-                    first,
-                    bit,
-                    missing,
-                    n_arms // 4 + 8,
-                )
-                for _ in range(missing):
-                    _draw_one(pulls, weights, lottery.ints[_ARMS], source, first, n_arms, bit)
-            else:
-                for start in range(asked, asked + missing, 8):  # eight at a time: what is too much is overwritten
-                    for k in range(start, start + 8):
-                        requests[k] = step
-                asked += missing
-        rounds = 0
-        while asked > 0 and rounds < _MOST_ROUNDS:
-            rounds += 1
-            asked = _answer(pulls, first, requests, asked, source, random, facts, cell_limit, cell_arms)
-        for k in range(asked):
-            _draw_one(pulls, weights, lottery.ints[_ARMS], source, first, n_arms, ONE << np.uint64(requests[k]))
-
-
-@part
-def _answer(
-    pulls: WordArray,
-    first: int,
-    requests: ByteArray,
-    asked: int,
-    source: WordArray,
-    random: WordArray,
-    facts: IntArray,
-    cell_limit: WordArray,
-    cell_arms: IntArray,
+@stage
+def rotate(
+    lottery: Lottery, _source: WordArray, given: FloatArray, budget: int, words: int, bits_in_last: int, _new: bool
 ) -> int:
-    """Propose one arm for each request, which is a step; keep those that got one in vain, and return how many."""
-    at, left, done, cell_bits = facts[_NEXT], 0, 0, facts[_CELL_BITS]
-    while done < asked:
-        if at == LANES:
-            random_words(source, random)
-            at = 0
-        shift, end = at - done, min(asked, done + LANES - at)
-        for k in range(done, end):
-            step = requests[k]
-            lane = first + _look_up(random[shift + k], cell_bits, cell_limit, cell_arms)
-            bit = ONE << np.uint64(step)
-            before = pulls[lane]
-            pulls[lane] = before | bit
-            requests[left] = step
-            left += before & bit != NONE
-        at, done = end + shift, end
-    facts[_NEXT] = at
-    return left
-
-
-@part
-def _look_up(word: Word, cell_bits: int, cell_limit: WordArray, cell_arms: IntArray) -> int:
-    """Return the arm that a random word stands for: its first bits choose a cell, the others one of its two arms."""
-    up = np.uint64(cell_bits)
-    cell = word >> (np.uint64(64) - up)
-    return cell_arms[cell + cell + np.uint64(word << up >= cell_limit[cell])]
-
-
-@part
-def _list_late(pulls: WordArray, heavy: IntArray, n_heavy: int, late: IntArray, first: int, bit: Word) -> int:
-    """List the heavy arms that have not arrived at a step; return how many."""
-    n_late = 0
-    for k in range(n_heavy):
-        late[n_late] = heavy[k]
-        n_late += pulls[first + heavy[k]] & bit == NONE
-    return n_late
-
-
-@part
-def _largest(weights: FloatArray, late: IntArray, n_late: int) -> float:
-    """Return the largest weight of the late arms."""
-    largest = 0.0
-    for k in range(n_late):
-        largest = max(largest, weights[late[k]])
-    return largest
-
-
-@part
-def _admit_late(
-    pulls: WordArray,
-    weights: FloatArray,
-    source: WordArray,
-    late: IntArray,
-    n_late: int,
-    light_weight: float,
-    cell_bits: int,
-    cell_limit: WordArray,
-    cell_arms: IntArray,
-    first: int,
-    bit: Word,
-    missing: int,
-    most_in_vain: int,
-) -> int:
-    """Go on with the race at a step where heavy arms are late; return how many arrivals are missing after that.
-
-    A late arm is proposed as if each had the largest weight of them, and admitted in proportion to its own.
-    """
-    largest = _largest(weights, late, n_late)
-    tries = 4 * missing + most_in_vain
-    while missing > 0 and tries > 0:
-        tries -= 1
-        x = uniform(source) * (n_late * largest + light_weight)
-        if x < n_late * largest:
-            k = min(np.int64(x / largest), n_late - 1)
-            arm = late[k]
-            if x - k * largest < weights[arm]:
-                pulls[first + arm] |= bit
-                missing -= 1
-                n_late -= 1
-                late[k] = late[n_late]
-                if weights[arm] == largest:
-                    largest = _largest(weights, late, n_late)
-        else:
-            lane = first + _look_up(next_word(source), cell_bits, cell_limit, cell_arms)
-            missing -= pulls[lane] & bit == NONE
-            pulls[lane] |= bit
-    return missing
-
-
-@part
-def _send_back(
-    pulls: WordArray,
-    weights: FloatArray,
-    n_arms: int,
-    source: WordArray,
-    time: float,
-    first: int,
-    bit: Word,
-    present: int,
-    surplus: int,
-) -> None:
-    """Run the race backwards from its time until the surplus is gone, at one step.
-
-    The rate of leaving is at least 1 - x/2 at all earlier times, so mostly the time itself need not be drawn; when
-    it has to be, those of the `skipped` events before are drawn too.
-    """
-    width = np.uint64(1)
-    while (ONE << width) < np.uint64(n_arms):
-        width += ONE
-    tries, used, skipped = next_word(source), width, 0  # a word holds several tries at an arm
-    while surplus > 0:
-        arm = -1
-        while arm < 0:
-            if used > np.uint64(64):
-                tries, used = next_word(source), width
-            arm = np.int64(tries & ((ONE << width) - ONE))
-            tries, used = tries >> width, used + width
-            if arm >= n_arms or pulls[first + arm] & bit == NONE or weights[arm] == np.inf:
-                arm = -1
-        x, u = weights[arm] * time, uniform(source)
-        leaves = u < 1.0 - 0.5 * x
-        if not leaves:
-            for k in range(skipped, -1, -1):
-                time *= math.exp(math.log(open_uniform(source)) / (present + k))
-            skipped = 0
-            x = weights[arm] * time
-            leaves = x == 0.0 or u * math.expm1(x) < x
-        elif surplus > 1:
-            skipped += 1
-        if leaves:
-            pulls[first + arm] &= ~bit
-            present -= 1
-            surplus -= 1
-
-
-@part
-def _add(a: Word, b: Word, c: Word) -> tuple[Word, Word]:
-    """Add three words bit by bit: the sums and the carries."""
-    either = a ^ b
-    return either ^ c, (a & b) | (either & c)
-
-
-@part
-def _count_columns(pulls: WordArray, first: int, n_arms: int, planes: WordArray, arrived: IntArray) -> None:
-    """Count the arrivals of each of 64 steps: add up the arms' words bit by bit, eight at a time."""
-    end = first + n_arms
-    for k in range(_MAX_PLANES):
-        planes[k] = NONE
-    ones = twos = fours = NONE
-    i = first
-    while i + 8 <= end:
-        ones, two_a = _add(ones, pulls[i], pulls[i + 1])
-        ones, two_b = _add(ones, pulls[i + 2], pulls[i + 3])
-        twos, four_a = _add(twos, two_a, two_b)
-        ones, two_a = _add(ones, pulls[i + 4], pulls[i + 5])
-        ones, two_b = _add(ones, pulls[i + 6], pulls[i + 7])
-        twos, four_b = _add(twos, two_a, two_b)
-        fours, carry = _add(fours, four_a, four_b)
-        k = 3
-        while carry != NONE:
-            planes[k], carry = planes[k] ^ carry, planes[k] & carry
-            k += 1
-        i += 8
-    planes[0], planes[1], planes[2] = ones, twos, fours
-    while i < end:
-        carry = pulls[i]
-        k = 0
-        while carry != NONE:
-            planes[k], carry = planes[k] ^ carry, planes[k] & carry
-            k += 1
-        i += 1
-    for step in range(LANES):
-        arrived[step] = 0
-    for k in range(_MAX_PLANES):
-        if planes[k] != NONE:
-            for step in range(LANES):
-                arrived[step] += np.int64(((planes[k] >> np.uint64(step)) & ONE) << np.uint64(k))
-
-
-@inlined
-def rotate(lottery: Lottery, line: IntArray, position: int, budget: int, words: int, bits_in_last: int) -> int:
-    """Pull those who are next in line, from this position on; return the position after the last step."""
-    n_arms, pulls = len(line), lottery.words[PULLS]
+    """Pull those who are next in line; only the number of weights is looked at."""
+    n_arms, pulls, line, facts = len(given), lottery.words[PULLS], lottery.ints[_LINE], lottery.facts
+    position = facts[_POSITION]
     for word in range(words):
         first = word * n_arms
         for lane in range(first, first + n_arms):
@@ -657,4 +160,5 @@ def rotate(lottery: Lottery, line: IntArray, position: int, budget: int, words: 
             for _ in range(budget):
                 pulls[first + line[position]] |= ONE << np.uint64(step)
                 position = position + 1 if position + 1 < n_arms else 0
-    return position
+    facts[_POSITION] = position
+    return 0

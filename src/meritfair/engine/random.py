@@ -26,7 +26,7 @@ from meritfair.engine.bits import ALL, NONE, ONE, Word
 from meritfair.engine.compiling import part
 
 if TYPE_CHECKING:
-    from meritfair.arrays import WordArray
+    from meritfair.arrays import FloatArray, WordArray
 
 __all__ = [
     "LANES",
@@ -43,6 +43,7 @@ __all__ = [
     "random_words",
     "sign",
     "threshold",
+    "thresholds",
     "toss_words",
     "uniform",
 ]
@@ -102,6 +103,12 @@ def uniform(source: WordArray) -> float:
 def open_uniform(source: WordArray) -> float:
     """Return a uniform number in (0, 1], whose logarithm exists."""
     return np.float64((next_word(source) >> np.uint64(11)) + np.uint64(1)) * 1.1102230246251565e-16
+
+
+def thresholds(chances: FloatArray) -> WordArray:
+    """Return chances as thresholds of 64 bits, as `threshold` does one at a time."""
+    certain = chances >= 1.0
+    return np.where(certain, ALL, (np.where(certain, 0.0, chances) * _TWO_64).astype(np.uint64))
 
 
 @part

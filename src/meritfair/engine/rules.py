@@ -18,14 +18,13 @@ __all__ = [
     "OPTIMISTIC",
     "PESSIMISTIC",
     "POWER",
-    "ROTATION",
     "MeritRule",
     "Rule",
 ]
 
 EXPONENTIAL, AFFINE, POWER, LOGISTIC = range(4)
 OPTIMISTIC, MEAN, PESSIMISTIC = range(3)
-LOTTERY, GREEDY, FIXED, ROTATION = range(4)
+LOTTERY, GREEDY, FIXED = range(3)
 
 
 class MeritRule(NamedTuple):
@@ -37,7 +36,7 @@ class MeritRule(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """How a built-in policy plans: from the counts (LOTTERY, GREEDY), or always the same (FIXED, ROTATION)."""
+    """How a built-in policy plans: from the counts (LOTTERY, GREEDY), or always the same (FIXED)."""
 
     kind: int
     estimate: int

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from meritfair.engine.compiling import part
 
 if TYPE_CHECKING:
     from meritfair.arrays import FloatArray
 
 __all__ = ["smallest"]
+
+_BELOW, _UP_TO, _START = np.bool_(False), np.bool_(True), np.int64(0)  # plain ones have types of their own
 
 
 @part
@@ -19,13 +23,13 @@ def smallest(values: FloatArray, n: int, rank: int, guess: float) -> float:
     Takes O(n): parts the values around a pivot, first the guess and then a middle one, and goes on in the part that
     holds the rank. Parting is without branches: which value comes next cannot be foreseen.
     """
-    low, high, pivot = 0, n, guess
+    low, high, pivot = _START, n, guess
     while True:
-        less = _part(values, low, high, pivot, False)
+        less = _part(values, low, high, pivot, _BELOW)
         if rank < less:
             high = less
         else:
-            level = _part(values, less, high, pivot, True)
+            level = _part(values, less, high, pivot, _UP_TO)
             if rank < level:
                 return pivot
             low = level

@@ -13,8 +13,8 @@ import numpy as np
 
 from meritfair.engine.bits import ALL, Word
 from meritfair.engine.chains import LONGEST, SEEN, WAITED
-from meritfair.engine.compiling import inlined, kernel, kernel_not_kept, part
-from meritfair.engine.random import next_word, threshold, uniform
+from meritfair.engine.compiling import inlined, kernel_not_kept, part
+from meritfair.engine.random import next_word, thresholds, uniform
 from meritfair.engine.selection import smallest
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from meritfair.arrays import FloatArray, IntArray, WordArray
     from meritfair.engine.chains import Tally
 
-__all__ = ["Steps", "new_steps", "set_limits", "step_player", "table_steps"]
+__all__ = ["Steps", "new_steps", "step_player", "table_steps"]
 
 
 class Steps(NamedTuple):
@@ -38,18 +38,10 @@ _STATES, _FOLLOWING, _PULLS = range(3)
 _INDEX, _SCRATCH = range(2)
 
 
-def new_steps(n_arms: int) -> Steps:
-    """Return the room for so many arms."""
-    return Steps(np.zeros((n_arms, 2, 2), np.uint64), np.zeros((3, n_arms), np.int64), np.zeros((2, n_arms)))
-
-
-@kernel
-def set_limits(steps: Steps, transitions: FloatArray) -> None:
-    """Write down the chances of the arms, shape (N, 2, 2)."""
-    for arm in range(len(transitions)):
-        for state in range(2):
-            for action in range(2):
-                steps.limits[arm, state, action] = threshold(transitions[arm, state, action])
+def new_steps(transitions: FloatArray) -> Steps:
+    """Return the room for arms of these chances, shape (N, 2, 2)."""
+    n_arms = len(transitions)
+    return Steps(thresholds(transitions), np.zeros((3, n_arms), np.int64), np.zeros((2, n_arms)))
 
 
 @part
