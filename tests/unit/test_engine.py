@@ -97,10 +97,8 @@ def _thresholds(chances: FloatArray, limits: WordArray) -> None:
 
 
 @kernel_not_kept
-def _toss_words(
-    source: WordArray, limits: WordArray, heads: WordArray, limits_from: int, heads_from: int, n: int
-) -> None:
-    toss_words(source, limits, limits_from, heads, heads_from, n)
+def _toss_words(source: WordArray, limits: WordArray, heads: WordArray, heads_from: int, n: int) -> None:
+    toss_words(source, limits, heads, heads_from, n)
 
 
 @kernel_not_kept
@@ -285,8 +283,8 @@ def test_coins_are_those_of_the_twin(n: int) -> None:
         special = rng.random(n + 5) < 0.5
         limits[special] = rng.choice(np.array(SPECIAL, np.uint64), special.sum())
         heads = np.zeros(n + 10, np.uint64)
-        _toss_words(source, limits, heads, 2, 7, n)
-        assert heads[7 : 7 + n].tolist() == toss(twin, limits[2 : 2 + n].tolist())
+        _toss_words(source, limits, heads, 7, n)
+        assert heads[7 : 7 + n].tolist() == toss(twin, limits[:n].tolist())
         assert twin.is_at(source)
         assert not heads[:7].any()
 
@@ -296,7 +294,7 @@ def test_coins_of_chance_0_and_1_are_certain_and_low_bits_count() -> None:
     narrow, wide = NARROW, NARROW + (1 << (64 - LEVELS)) - 1  # the same first LEVELS bits, but 2^-LEVELS apart
     limits = np.tile(np.array([0, CERTAIN, narrow, wide], np.uint64), n)
     heads = np.zeros(4 * n + 3, np.uint64)
-    _toss_words(source, limits, heads, 0, 0, 4 * n)
+    _toss_words(source, limits, heads, 0, 4 * n)
     never, always, seldom, often = heads[:-3].reshape(n, 4).T
     assert not never.any()
     assert (always == ALL).all()

@@ -222,7 +222,7 @@ def _draw(lottery: Lottery, source: WordArray, n_arms: int, words: int, bits_in_
     for word in range(words):
         first = word * n_arms
         if time > 0.0:
-            toss_words(source, limits, ZERO, pulls, first, n_arms)
+            toss_words(source, limits, pulls, first, n_arms)
             _count_columns(pulls, first, n_arms, planes, arrived)
         else:
             for arm in range(n_arms):

@@ -111,7 +111,7 @@ def _draw(
         missing[k] = NONE
     number = open_steps = 0
     while number < drawn or (open_steps >= 8 and number < drawn + 3):
-        toss_words(source, limits, ZERO, coins, ZERO, lanes)
+        toss_words(source, limits, coins, ZERO, lanes)
         open_steps = 0
         for word in range(words):
             want = ALL if word < words - 1 else ALL >> np.uint64(64 - bits_in_last)

@@ -160,14 +160,12 @@ def _toss_block(source: WordArray, limits: WordArray, start: Any, heads: WordArr
 
 
 @part
-def toss_words(
-    source: WordArray, limits: WordArray, limits_from: int, heads: WordArray, heads_from: int, total: int
-) -> None:
+def toss_words(source: WordArray, limits: WordArray, heads: WordArray, heads_from: int, total: int) -> None:
     """Toss 64 coins for each of `total` thresholds: bit h of a word of heads is set with the chance of its limit.
 
     Whatever follows in either array, up to three words, may be read and overwritten.
     """
-    start, first, left = np.uint64(limits_from), np.uint64(heads_from), np.uint64(total)
+    start, first, left = NONE, np.uint64(heads_from), np.uint64(total)
     while left > NONE:
         n = min(ROW, left)
         _toss_block(source, limits, start, heads, first, (n + _THREE) & ~_THREE)
