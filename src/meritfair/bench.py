@@ -43,7 +43,7 @@ __all__ = ["CASES", "Gain", "machine", "measure_policies", "measure_sizes", "mea
 
 CASES = [(n_arms, budget, c) for n_arms, budget in ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20)) for c in (1, 3, 10)]
 _HORIZON = 200
-_REPEATS = 3
+_REPEATS = 5
 
 
 @dataclass(frozen=True)
@@ -95,20 +95,21 @@ def measure_policies(episodes: int, reference: Any | None) -> Iterator[dict[str,
         (arms,) = instances("synthetic", n_arms, 1, authors=True, budget=budget)
         merit = Exponential(float(c))
         policy = MeritFair(merit=merit)
-        ours = _seconds(partial(_play, arms, policy, budget, 1), episodes)
-        row = _row("merit-fair", n_arms, budget, c, ours, episodes)
+        play = partial(_play, arms, policy, budget, 1)
         fewer = max(2, episodes // (4 * n_arms))
         fair = merit_share(merit(arms.benefit))
-        plain = _seconds(partial(_plain_loop, arms.transitions, fair, budget, float(c), 0.01, _HORIZON), fewer)
+        loop = partial(_plain_loop, arms.transitions, fair, budget, float(c), 0.01, _HORIZON)
+        ours, plain = _seconds((play, episodes), (loop, fewer))
+        row = _row("merit-fair", n_arms, budget, c, ours, episodes)
         row["ratio_to_plain"] = (plain / fewer) / (ours / episodes)
         if reference is not None:
             again = partial(reference.simulate, [arms], policy, budget=budget, horizon=_HORIZON, merit=merit, seed=1)
             few = max(2, fewer // 20)
-            slow = _seconds(lambda T, again=again: again(episodes=T), few, repeats=1)  # type: ignore[misc]
+            (slow,) = _seconds((lambda T, again=again: again(episodes=T), few), repeats=1)  # type: ignore[misc]
             row["ratio_to_reference"] = (slow / few) / (ours / episodes)
         yield row
     fewer = max(2, episodes // 20)
-    seconds = _seconds(partial(_play, synthetic(100, seed=1), Gain(), 20, 1), fewer)
+    (seconds,) = _seconds((partial(_play, synthetic(100, seed=1), Gain(), 20, 1), fewer))
     yield _row("priority table", 100, 20, 3, seconds * episodes / fewer, episodes)
 
 
@@ -118,7 +119,7 @@ def measure_sizes(largest: int = 1_000_000) -> Iterator[dict[str, Any]]:
     while n_arms <= largest:
         episodes = max(20, 200_000 // n_arms)
         work = partial(_play, synthetic(n_arms, seed=1), MeritFair(), n_arms // 10, 1)
-        seconds = _seconds(work, episodes, repeats=_REPEATS if n_arms < 100_000 else 1)
+        (seconds,) = _seconds((work, episodes), repeats=_REPEATS if n_arms < 100_000 else 1)
         row = _row("merit-fair", n_arms, n_arms // 10, 3, seconds, episodes)
         row["seconds_per_episode"] = seconds / episodes
         row["peak_memory_mb"] = _peak_memory()
@@ -129,11 +130,10 @@ def measure_sizes(largest: int = 1_000_000) -> Iterator[dict[str, Any]]:
 def measure_workers(episodes: int) -> Iterator[dict[str, Any]]:
     """Measure how much more work several workers do than one."""
     arms = instances("synthetic", 100, 8, authors=True, budget=20)
-    alone = math.nan
-    for workers in range(1, available_cores() + 1):
-        seconds = _seconds(partial(_play, arms, MeritFair(), 20, workers), episodes)
-        alone = seconds if workers == 1 else alone
-        yield {"workers": workers, "runs": len(arms), "seconds": seconds, "times_one_worker": alone / seconds}
+    numbers = range(1, available_cores() + 1)
+    times = _seconds(*((partial(_play, arms, MeritFair(), 20, workers), episodes) for workers in numbers))
+    for workers, seconds in zip(numbers, times, strict=True):
+        yield {"workers": workers, "runs": len(arms), "seconds": seconds, "times_one_worker": times[0] / seconds}
 
 
 def _peak_memory() -> float:
@@ -162,14 +162,19 @@ def _row(policy: str, n_arms: int, budget: int, c: float, seconds: float, episod
     }
 
 
-def _seconds(work: Callable[[int], Any], episodes: int, repeats: int = _REPEATS) -> float:
-    """Return the least time of several for so many episodes; what has to be compiled is compiled before."""
-    work(1)
-    least = math.inf
+def _seconds(*works: tuple[Callable[[int], Any], int], repeats: int = _REPEATS) -> list[float]:
+    """Return the least time of several for each work, of so many episodes; what has to be compiled is compiled before.
+
+    They take turns, because a machine is often slower for a while: then it is slower for all.
+    """
+    for work, _ in works:
+        work(1)
+    least = [math.inf] * len(works)
     for _ in range(repeats):
-        start = time.perf_counter()
-        work(episodes)
-        least = min(least, time.perf_counter() - start)
+        for i, (work, episodes) in enumerate(works):
+            start = time.perf_counter()
+            work(episodes)
+            least[i] = min(least[i], time.perf_counter() - start)
     return least
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from meritfair.engine.compiling import part
 
 if TYPE_CHECKING:
@@ -13,23 +11,22 @@ if TYPE_CHECKING:
 
 __all__ = ["smallest"]
 
-_BELOW, _UP_TO, _START = np.bool_(False), np.bool_(True), np.int64(0)  # plain ones have types of their own
-
 
 @part
 def smallest(values: FloatArray, n: int, rank: int, guess: float) -> float:
     """Return the value of this rank (0 is the smallest) among the first n, none of them NaN; changes their order.
 
     Takes O(n): parts the values around a pivot, first the guess and then a middle one, and goes on in the part that
-    holds the rank. Parting is without branches: which value comes next cannot be foreseen.
+    holds the rank. Parting is without branches: which value comes next cannot be foreseen. It is compiled once for
+    False and once for True, which makes selecting a quarter faster.
     """
-    low, high, pivot = _START, n, guess
+    low, high, pivot = 0, n, guess
     while True:
-        less = _part(values, low, high, pivot, _BELOW)
+        less = _part(values, low, high, pivot, False)
         if rank < less:
             high = less
         else:
-            level = _part(values, less, high, pivot, _UP_TO)
+            level = _part(values, less, high, pivot, True)
             if rank < level:
                 return pivot
             low = level
