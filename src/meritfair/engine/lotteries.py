@@ -49,16 +49,16 @@ ZERO = np.int64(0)  # a plain 0 has a type of its own, and functions would be co
 
 # Rows of `words`; the names with an underscore are those of one drawer.
 PULLS, COINS, LIMITS = range(3)  # pulls and coins by lane, thresholds of the coins
-N_WORDS = 7
+_N_WORDS = 7
 # Rows of `floats`.
 WEIGHTS = 0  # they add up to 1 over those that are positive and finite
-N_FLOATS = 2
+_N_FLOATS = 2
 # Rows of `ints`.
 ORDER, ARMS, _LINE = range(3)  # arms by weight, arms by number, arms as they wait in line
-N_INTS = 9
+_N_INTS = 9
 # What `facts` holds.
 FIXED, DRAWN, _POSITION = range(3)  # arms that are certain, draws by chance, who is next in line
-N_FACTS = 7
+_N_FACTS = 7
 
 
 class Lottery(NamedTuple):
@@ -77,12 +77,12 @@ def new_lottery(n_arms: int, budget: int, words: int, line: IntArray) -> Lottery
     """Return an empty lottery for so many words at a time, with the arms in this line."""
     cells = max(LANES, 1 << (n_arms - 1).bit_length())
     lottery = Lottery(
-        words=np.zeros((N_WORDS, max(cells, n_arms * words + 3)), np.uint64),  # coins are tossed for four words at once
-        floats=np.zeros((N_FLOATS, cells)),
-        ints=np.zeros((N_INTS, cells), np.int64),
+        words=np.zeros((_N_WORDS, max(cells, n_arms * words + 3)), np.uint64),  # coins are tossed by four words
+        floats=np.zeros((_N_FLOATS, cells)),
+        ints=np.zeros((_N_INTS, cells), np.int64),
         cell_arms=np.zeros(2 * cells, np.int64),
         requests=np.zeros(LANES * (budget + 1), np.uint8),
-        facts=np.zeros(N_FACTS, np.int64),
+        facts=np.zeros(_N_FACTS, np.int64),
         numbers=np.zeros(3),
     )
     lottery.ints[ORDER, :n_arms] = lottery.ints[ARMS, :n_arms] = range(n_arms)
