@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from meritfair.arrays import FloatArray, IntArray
     from meritfair.policies.base import Policy
+    from meritfair.run import Run
     from meritfair.simulation import Problem
 
 __all__ = ["available_cores", "play"]
@@ -63,79 +64,22 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@dataclass(frozen=True, eq=False)
-class Records:
-    """The arrays of a `Run` in the making, and a line of control for each run: episodes done, and whether to stop."""
-
-    fairness_regret: FloatArray
-    fairness_regret_authors: FloatArray
-    reward: IntArray
-    eta: FloatArray
-    omega: FloatArray
-    visits: IntArray
-    good: IntArray
-    longest_wait: IntArray
-    coverage_gap: IntArray
-    coverage_gap_authors: IntArray
-    control: IntArray
-
-    @classmethod
-    def empty(cls, problem: Problem) -> Records:
-        """Return the records of nothing."""
-        runs, n_arms = problem.runs, problem.n_arms
-        by_episode, by_arm = (runs, problem.episodes), (runs, n_arms, 2, 2)
-        return cls(
-            fairness_regret=np.zeros(by_episode),
-            fairness_regret_authors=np.zeros(by_episode),
-            reward=np.zeros(by_episode, np.int64),
-            eta=np.zeros(by_episode),
-            omega=np.zeros(by_episode),
-            visits=np.zeros(by_arm, np.int64),
-            good=np.zeros(by_arm, np.int64),
-            longest_wait=np.zeros((runs, n_arms), np.int64),
-            coverage_gap=np.zeros(runs, np.int64),
-            coverage_gap_authors=np.zeros(runs, np.int64),
-            control=np.zeros((runs, 2), np.int64),
-        )
-
-    def outcome(self, run: int) -> Outcome:
-        """Return where the engine writes the episodes of a run."""
-        return Outcome(
-            self.fairness_regret[run],
-            self.fairness_regret_authors[run],
-            self.eta[run],
-            self.omega[run],
-            self.reward[run],
-        )
-
-    def close(self, run: int, player: Player) -> None:
-        """Take over what a run has counted."""
-        self.visits[run] = player.tally.visits.transpose(2, 0, 1)
-        self.good[run] = player.tally.good.transpose(2, 0, 1)
-        self.longest_wait[run] = player.tally.ints[LONGEST]
-        self.coverage_gap[run], self.coverage_gap_authors[run] = coverage_gaps(player.coverage)
-
-    def arrays(self) -> dict[str, Any]:
-        """Return the arrays of a `Run`."""
-        return {name: array for name, array in vars(self).items() if name != "control"}
-
-
 def play(
     problem: Problem,
     policy: Policy,
-    fair_share: FloatArray,
+    measured: Run,
     seed: int,
     workers: int,
     progress: Callable[[int, int], None] | None,
-) -> dict[str, Any]:
-    """Play all runs; return the arrays of a `Run`."""
-    stage = _Stage(problem, fair_share, seed, Records.empty(problem), progress)
+) -> None:
+    """Play all runs, and fill the arrays of what is measured."""
+    control = np.zeros((problem.runs, 2), np.int64)
+    stage = _Stage(problem, measured, merit_share(measured.fair_merit), seed, control, progress)
     whole_run = stage.whole_run(policy)
     if whole_run is not None:
         stage.play_whole_runs(whole_run, workers)
     else:
         stage.play_by_episode(policy, workers)
-    return stage.records.arrays()
 
 
 def _rows(values: FloatArray, shape: tuple[int, ...]) -> FloatArray:
@@ -166,9 +110,10 @@ class _Stage:
     """Where the runs of a problem are played."""
 
     problem: Problem
+    measured: Run
     fair_share: FloatArray
     seed: int
-    records: Records
+    control: IntArray  # for each run: episodes done, and whether to stop
     progress: Callable[[int, int], None] | None
 
     def _game(self, run: int) -> Game:
@@ -181,9 +126,22 @@ class _Stage:
         seeds = sequence(self.seed, "environment", run), sequence(self.seed, "policy", run)
         return new_player(p.transitions[run], p.budget, p.episodes, p.horizon, *seeds)
 
+    def _outcome(self, run: int) -> Outcome:
+        """Return where the engine writes the episodes of a run."""
+        m = self.measured
+        return Outcome(m.fairness_regret[run], m.fairness_regret_authors[run], m.eta[run], m.omega[run], m.reward[run])
+
+    def _close(self, run: int, player: Player) -> None:
+        """Take over what a run has counted."""
+        m = self.measured
+        m.visits[run] = player.tally.visits.transpose(2, 0, 1)
+        m.good[run] = player.tally.good.transpose(2, 0, 1)
+        m.longest_wait[run] = player.tally.ints[LONGEST]
+        m.coverage_gap[run], m.coverage_gap_authors[run] = coverage_gaps(player.coverage)
+
     def _tell(self) -> None:
         if self.progress is not None:
-            self.progress(int(self.records.control[:, 0].sum()), self.problem.runs * self.problem.episodes)
+            self.progress(int(self.control[:, 0].sum()), self.problem.runs * self.problem.episodes)
 
     def whole_run(self, policy: Policy) -> _PlayRun | None:
         """Return how the engine plays a whole run of this policy in one call, or None if it cannot."""
@@ -217,18 +175,18 @@ class _Stage:
 
     def play_whole_runs(self, play_one: _PlayRun, workers: int) -> None:
         """Play each run in one call of the engine, on a pool of threads; an interrupt stops them within an episode."""
-        records = self.records
+        control = self.control
         self._compile(play_one)
 
         to_play = iter(range(self.problem.runs))  # shared: each worker takes the next
 
         def work() -> None:
             for run in to_play:
-                if records.control[run, 1]:
+                if control[run, 1]:
                     return
                 player = self._player(run)
-                play_one(run, self._game(run), player, records.outcome(run), records.control[run])
-                records.close(run, player)
+                play_one(run, self._game(run), player, self._outcome(run), control[run])
+                self._close(run, player)
 
         threads = min(workers, self.problem.runs)
         pool = ThreadPoolExecutor(threads, thread_name_prefix="meritfair")
@@ -240,7 +198,7 @@ class _Stage:
                     each.result()  # raises what the run has raised
                 self._tell()
         finally:
-            records.control[:, 1] = 1
+            control[:, 1] = 1
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _compile(self, play_one: _PlayRun) -> None:
@@ -253,10 +211,10 @@ class _Stage:
 
     def play_by_episode(self, policy: Policy, workers: int) -> None:
         """Ask the policy for a plan before each episode, for all runs at once, and play it."""
-        problem, records = self.problem, self.records
+        problem, measured = self.problem, self.measured
         runs = range(problem.runs)
         players = [self._player(run) for run in runs]
-        actor = _Actor(problem, [self._game(run) for run in runs], players, [records.outcome(run) for run in runs])
+        actor = _Actor(problem, [self._game(run) for run in runs], players, [self._outcome(run) for run in runs])
         with ThreadPoolExecutor(min(workers, problem.runs), thread_name_prefix="meritfair") as pool:
             for t in range(problem.episodes):
                 counts = Counts(
@@ -267,14 +225,14 @@ class _Stage:
                 pulls = np.stack(list(pool.map(actor.episode(plan, t), runs)))
                 share = plan.share(problem.budget)
                 made = pulls / (problem.budget * problem.horizon) if share is None else share
-                records.fairness_regret[:, t] = metrics.fairness_regret(made, self.fair_share)
+                measured.fairness_regret[:, t] = metrics.fairness_regret(made, self.fair_share)
                 if problem.merit.rule() is None:
                     softmax = merit_share(problem.merit(benefit(Ball(counts, t + 1, problem.delta).upper)))
-                    records.fairness_regret_authors[:, t] = metrics.fairness_regret(softmax, self.fair_share)
-                records.control[:, 0] = t + 1
+                    measured.fairness_regret_authors[:, t] = metrics.fairness_regret(softmax, self.fair_share)
+                self.control[:, 0] = t + 1
                 self._tell()
         for run, player in enumerate(players):
-            records.close(run, player)
+            self._close(run, player)
 
 
 class _Actor:

@@ -20,7 +20,6 @@ import meritfair
 from meritfair.checks import check_budget, check_number, check_whole
 from meritfair.errors import InputError
 from meritfair.model.arms import Arms
-from meritfair.model.exposure import merit_share
 from meritfair.model.merit import Exponential, Merit
 from meritfair.playing import available_cores, play
 from meritfair.policies.base import Policy, check_merit_function
@@ -148,7 +147,6 @@ def simulate(
     fair_merit = problem.merit(np.stack([each.benefit for each in instances]))
     root = fresh_seed(seed)
     threads = available_cores() if workers is None else check_whole("workers", workers, 1)
-    measured = play(problem, policy, merit_share(fair_merit), root, threads, progress)
     settings = {
         "policy": {"name": policy.name, **policy.settings()},
         "problem": problem.settings(),
@@ -160,7 +158,9 @@ def simulate(
             "python": platform.python_version(),
         },
     }
-    return Run(settings=settings, transitions=problem.transitions, fair_merit=fair_merit, **measured)
+    run = Run.before(settings, problem.transitions, fair_merit, problem.episodes)
+    play(problem, policy, run, root, threads, progress)
+    return run
 
 
 def _instances(arms: Arms | Sequence[Arms], runs: int | None) -> list[Arms]:

@@ -72,7 +72,8 @@ def draw_by_arrival(
         if facts[DRAWN] > 0:
             _prepare(lottery, n_arms, repeats > _REPEATS)
     if facts[DRAWN] == 0:
-        pull_the_certain(lottery.words[PULLS], weights, n_arms, words)
+        for word in range(words):
+            pull_the_certain(lottery.words[PULLS], weights, word * n_arms, n_arms)
     else:
         _draw(lottery, source, n_arms, words, bits_in_last)
     return 0
@@ -225,8 +226,7 @@ def _draw(lottery: Lottery, source: WordArray, n_arms: int, words: int, bits_in_
             toss_words(source, limits, pulls, first, n_arms)
             _count_columns(pulls, first, n_arms, planes, arrived)
         else:
-            for arm in range(n_arms):
-                pulls[first + arm] = ALL if weights[arm] == np.inf else NONE
+            pull_the_certain(pulls, weights, first, n_arms)
             for step in range(LANES):
                 arrived[step] = fixed
         waits_for_heavy, asked = NONE, ZERO

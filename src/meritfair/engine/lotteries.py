@@ -49,7 +49,7 @@ ZERO = np.int64(0)  # a plain 0 has a type of its own, and functions would be co
 
 # Rows of `words`; the names with an underscore are those of one drawer.
 PULLS, COINS, LIMITS = range(3)  # pulls and coins by lane, thresholds of the coins
-_N_WORDS = 7
+_N_WORDS = 6
 # Rows of `floats`.
 WEIGHTS = 0  # they add up to 1 over those that are positive and finite
 _N_FLOATS = 2
@@ -115,10 +115,10 @@ def take_weights(weights: FloatArray, facts: IntArray, given: FloatArray, budget
 
 
 @part
-def pull_the_certain(pulls: WordArray, weights: FloatArray, n_arms: int, words: int) -> None:
-    """Pull the arms of infinite weight, and no other."""
-    for lane in range(words * n_arms):
-        pulls[lane] = ALL if weights[lane % n_arms] == np.inf else NONE
+def pull_the_certain(pulls: WordArray, weights: FloatArray, first: int, n_arms: int) -> None:
+    """Pull the arms of infinite weight, and no other, in the word whose first lane this is."""
+    for arm in range(n_arms):
+        pulls[first + arm] = ALL if weights[arm] == np.inf else NONE
 
 
 @part

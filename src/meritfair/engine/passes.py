@@ -49,7 +49,8 @@ def draw_in_passes(
         if facts[DRAWN] > 0:
             _prepare(weights, order, limits, n_arms)
     if facts[DRAWN] == 0:
-        pull_the_certain(pulls, weights, n_arms, words)
+        for word in range(words):
+            pull_the_certain(pulls, weights, word * n_arms, n_arms)
     else:
         _draw(
             pulls,
@@ -105,8 +106,9 @@ def _draw(
 ) -> None:
     """Draw one arm for all steps, then the next, in passes over the arms from the heaviest down."""
     lanes = words * n_arms
-    for lane in range(lanes):
-        chosen[lane] = ALL if weights[order[lane % n_arms]] == np.inf else NONE
+    for first in range(0, lanes, n_arms):
+        for place in range(n_arms):
+            chosen[first + place] = ALL if weights[order[place]] == np.inf else NONE
     for k in range(drawn * words):
         missing[k] = NONE
     number = open_steps = 0
