@@ -57,7 +57,7 @@ def test_what_spreadsheets_write_is_read(tmp_path: Path) -> None:
         (HEADER + "Ada,0.1,0.2,x,0.4\n", "line 2, column p10: must be a number, got 'x'"),
         (HEADER + "Ada,0.1,0.2,,0.4\n", "line 2, column p10: must be a number, got ''"),
         (HEADER + "Ada,0.1,0.2\n", "line 2: has 3 of the 5 columns of the header"),
-        (HEADER + " ,0.1,0.2,0.3,0.4\n", "line 2, column arm: the name of the arm is missing"),
+        (HEADER + " ,0.1,0.2,0.3,0.4\n", "line 2, column arm: the cell is empty"),
         (
             HEADER + "Ada,0.1,0.2,0.3,0.4\n\nAda,0.1,0.2,0.3,0.4\n",
             "line 4, column arm: the arm 'Ada' stands in line 2 already",

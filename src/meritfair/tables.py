@@ -1,0 +1,156 @@
+"""Tables that people bring along: .csv or .parquet files, read with the line and the column of whatever is wrong."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meritfair.errors import FileError
+from meritfair.storage import check_suffix
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from meritfair.arrays import FloatArray, IntArray
+
+__all__ = ["SUFFIXES", "Table", "read_table"]
+
+SUFFIXES = (".csv", ".parquet")
+_LARGEST_WHOLE = 2**53  # beyond this, numbers in files may have been rounded
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of cells as they stand in a file, with the line of each row (the row's number, in a Parquet file)."""
+
+    file: Path
+    columns: dict[str, list[Any]]
+    lines: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def error(self, row: int, column: str, problem: str) -> FileError:
+        """Return the error that says what is wrong with a cell; rows are counted from 0."""
+        return FileError(self.file, problem, line=self.lines[row], column=column)
+
+    def text(self, column: str) -> list[str]:
+        """Return a column as text, without blanks around it; refuse a cell that is empty."""
+        values = ["" if cell is None else str(cell).strip() for cell in self.columns[column]]
+        if "" in values:
+            raise self.error(values.index(""), column, "the cell is empty")
+        return values
+
+    def numbers(self, column: str, low: float, high: float) -> FloatArray:
+        """Return a column as numbers between the bounds."""
+        cells = self.columns[column]
+        try:
+            values = np.array([float(cell) for cell in cells])
+        except (TypeError, ValueError):
+            row = next(row for row, cell in enumerate(cells) if not _is_number(cell))
+            raise self.error(row, column, f"must be a number, got {cells[row]!r}") from None
+        wrong = np.flatnonzero(~((values >= low) & (values <= high)))  # also finds NaN
+        if len(wrong):
+            row = int(wrong[0])
+            raise self.error(row, column, f"must lie between {low:g} and {high:g}, got {cells[row]!r}")
+        return values
+
+    def whole_numbers(self, column: str, low: int, high: int = _LARGEST_WHOLE) -> IntArray:
+        """Return a column as whole numbers between the bounds."""
+        values = self.numbers(column, low, high)
+        wrong = np.flatnonzero(values != np.round(values))
+        if len(wrong):
+            row = int(wrong[0])
+            raise self.error(row, column, f"must be a whole number, got {self.columns[column][row]!r}")
+        return values.astype(np.int64)
+
+
+def read_table(path: str | PathLike[str], what: str, required: Sequence[str], optional: Sequence[str] = ()) -> Table:
+    """Read the columns of a .csv or .parquet file that are wanted; others are left alone.
+
+    Parameters
+    ----------
+    path : path
+    what : str
+        What a row of the file is, in the plural, such as "arms".
+    required, optional : sequence of str
+        Columns that must be there, and that may be.
+    """
+    file = Path(path)
+    suffix = check_suffix(file, what, SUFFIXES)
+    if not file.is_file():
+        raise FileError(file, "there is no such file" if not file.exists() else "is not a file")
+    table = (_read_csv if suffix == ".csv" else _read_parquet)(file, required, optional)
+    if len(table) == 0:
+        raise FileError(file, f"has no {what} in it" + ", only a header" * (suffix == ".csv"))
+    return table
+
+
+def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
+    """Read a CSV file; a row's line is where it ends."""
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream)
+            header = [name.strip() for name in next(reader, [])]
+            wanted = _wanted(file, header, required, optional, line=1)
+            places = [header.index(name) for name in wanted]
+            cells: list[list[str]] = [[] for _ in wanted]
+            lines = []
+            for row in reader:
+                if not any(cell.strip() for cell in row):
+                    continue
+                if len(row) < len(header):
+                    raise FileError(
+                        file, f"has {len(row)} of the {len(header)} columns of the header", line=reader.line_num
+                    )
+                lines.append(reader.line_num)
+                for column, place in zip(cells, places, strict=True):
+                    column.append(row[place])
+    except UnicodeDecodeError as error:
+        raise FileError(file, f"is not text in UTF-8: {error}") from None
+    except csv.Error as error:
+        raise FileError(file, f"is not a CSV file: {error}") from None
+    return Table(file, dict(zip(wanted, cells, strict=True)), lines)
+
+
+def _read_parquet(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        stored = pq.read_table(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise FileError(file, f"is not a Parquet file that can be read: {error}") from None
+    wanted = _wanted(file, stored.column_names, required, optional, line=None)
+    columns = {name: stored.column(name).to_pylist() for name in wanted}
+    return Table(file, columns, range(1, stored.num_rows + 1))
+
+
+def _wanted(
+    file: Path, header: Sequence[str], required: Sequence[str], optional: Sequence[str], line: int | None
+) -> list[str]:
+    """Return the wanted columns that are there, or say which are missing."""
+    if not any(header):
+        raise FileError(file, "is empty")
+    missing = [name for name in required if name not in header]
+    if missing:
+        wanted, found = ", ".join(missing), ", ".join(header)
+        raise FileError(file, f"lacks the column{'s' * (len(missing) > 1)} {wanted}; it has {found}", line=line)
+    there = [name for name in (*required, *optional) if name in header]
+    twice = [name for name in there if list(header).count(name) > 1]
+    if twice:
+        raise FileError(file, "the column stands there twice", line=line, column=twice[0])
+    return there
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
