@@ -1,0 +1,153 @@
+r"""What the counts say of the arms when something is known beforehand: priors, and posteriors by Bayes' rule.
+
+An arm belongs to one of C latent classes, class c with probability :math:`w_c`; within it, the chance
+:math:`P(s,a)` of a good next state is drawn from a Beta distribution of its own for each (s, a), independently. After
+`good` of `visits` good outcomes the posterior is of the same kind,
+
+.. math::
+    P(s,a) \mid c \sim \text{Beta}(\alpha_c(s,a) + \text{good},\; \beta_c(s,a) + \text{visits} - \text{good}), \qquad
+    \Pr(c) \propto w_c \prod_{s,a} \frac{B(\alpha_c + \text{good}, \beta_c + \text{visits} - \text{good})}
+    {B(\alpha_c, \beta_c)} .
+
+The uniform prior, one class of Beta(1, 1), knows nothing: its posterior mean is the estimate ``mean``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meritfair.arrays import frozen
+from meritfair.checks import check_whole, float_array
+from meritfair.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from meritfair.arrays import FloatArray
+    from meritfair.model.counts import Counts
+
+__all__ = ["Posterior", "Prior"]
+
+_log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Prior:
+    """A mixture of classes of arms, each a product of Beta distributions over the four chances of an arm.
+
+    Parameters
+    ----------
+    weights : array_like, shape (C,)
+        How common each class is; they sum to 1.
+    good, bad : array_like, shape (C, 2, 2)
+        Parameters of the Beta distributions by class, state and action: as if so many good and bad outcomes had
+        been seen. All positive.
+
+    Examples
+    --------
+    >>> from meritfair import Counts
+    >>> seen = Counts(visits=[[[8, 0], [0, 0]]], good=[[[2, 0], [0, 0]]])
+    >>> Prior.uniform().posterior(seen).mean
+    array([[[0.3, 0.5],
+            [0.5, 0.5]]])
+    """
+
+    weights: FloatArray
+    good: FloatArray
+    bad: FloatArray
+
+    def __init__(self, weights: npt.ArrayLike, good: npt.ArrayLike, bad: npt.ArrayLike) -> None:
+        object.__setattr__(self, "weights", frozen(float_array("weights", weights)))
+        object.__setattr__(self, "good", frozen(float_array("good", good)))
+        object.__setattr__(self, "bad", frozen(float_array("bad", bad)))
+        shape = (self.weights.size, 2, 2)
+        if self.weights.ndim != 1 or self.good.shape != shape or self.bad.shape != shape:
+            raise InputError(
+                f"weights must have shape (C,), good and bad (C, 2, 2), got {self.weights.shape}, "
+                f"{self.good.shape} and {self.bad.shape}"
+            )
+        if not (np.all(self.weights >= 0) and abs(self.weights.sum() - 1) < 1e-9):
+            raise InputError(f"weights must not be negative and sum to 1, got {self.weights}")
+        both = np.concatenate([self.good.ravel(), self.bad.ravel()])
+        if not np.all((both > 0) & np.isfinite(both)):
+            raise InputError(f"good and bad must be positive and finite, got {both[~(both > 0)].tolist()}")
+
+    @classmethod
+    def uniform(cls) -> Prior:
+        """Return the prior that knows nothing: one class, all chances alike."""
+        return cls([1.0], np.ones((1, 2, 2)), np.ones((1, 2, 2)))
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return len(self.weights)
+
+    def posterior(self, counts: Counts) -> Posterior:
+        """Return what is known after the counts, whose leading axes are kept."""
+        seen_good = counts.good[..., None, :, :]
+        seen_bad = (counts.visits - counts.good)[..., None, :, :]
+        good, bad = self.good + seen_good, self.bad + seen_bad
+        if self.classes == 1:
+            return Posterior(np.ones(good.shape[:-2]), good, bad)
+        evidence = (_log_beta(good, bad) - _log_beta(self.good, self.bad)).sum(axis=(-2, -1))
+        with np.errstate(divide="ignore"):
+            log_chance = np.log(self.weights) + evidence
+        chance = np.exp(log_chance - log_chance.max(axis=-1, keepdims=True))
+        return Posterior(chance / chance.sum(axis=-1, keepdims=True), good, bad)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What is known of each arm: a mixture of products of Beta distributions.
+
+    Attributes
+    ----------
+    chance : ndarray, shape (..., N, C)
+        With which probability an arm belongs to each class.
+    good, bad : ndarray, shape (..., N, C, 2, 2)
+        Parameters of the Beta distributions.
+    """
+
+    chance: FloatArray
+    good: FloatArray
+    bad: FloatArray
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """The mean of each chance, shape (..., N, 2, 2)."""
+        return np.einsum("...c,...csa->...sa", self.chance, self.good / (self.good + self.bad))
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """The variance of each chance, shape (..., N, 2, 2)."""
+        total = self.good + self.bad
+        each = self.good / total
+        second = each * (self.good + 1) / (total + 1)
+        return np.maximum(0.0, np.einsum("...c,...csa->...sa", self.chance, second) - self.mean**2)
+
+    def draw(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
+        """Return `size` draws of all chances, shape (size, ..., N, 2, 2).
+
+        Examples
+        --------
+        >>> from meritfair import Counts
+        >>> Prior.uniform().posterior(Counts.none(3)).draw(np.random.default_rng(1), size=5).shape
+        (5, 3, 2, 2)
+        """
+        n = check_whole("size", size, 1)
+        if self.chance.shape[-1] == 1:
+            good, bad = self.good[..., 0, :, :], self.bad[..., 0, :, :]
+            return rng.beta(good, bad, (n, *good.shape))
+        level = rng.random((n, *self.chance.shape[:-1], 1))
+        which = (level >= self.chance.cumsum(axis=-1)[..., :-1]).sum(axis=-1)[..., None, None, None]
+        good, bad = (np.take_along_axis(np.broadcast_to(x, (n, *x.shape)), which, -3) for x in (self.good, self.bad))
+        return rng.beta(good, bad)[..., 0, :, :]
+
+
+def _log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.asarray(_log_gamma(a) + _log_gamma(b) - _log_gamma(a + b))
