@@ -120,7 +120,7 @@ class Posterior:
     @cached_property
     def mean(self) -> FloatArray:
         """The mean of each chance, shape (..., N, 2, 2)."""
-        return np.einsum("...c,...csa->...sa", self.chance, self.good / (self.good + self.bad))
+        return np.asarray(np.einsum("...c,...csa->...sa", self.chance, self.good / (self.good + self.bad)))
 
     @cached_property
     def variance(self) -> FloatArray:
@@ -128,7 +128,7 @@ class Posterior:
         total = self.good + self.bad
         each = self.good / total
         second = each * (self.good + 1) / (total + 1)
-        return np.maximum(0.0, np.einsum("...c,...csa->...sa", self.chance, second) - self.mean**2)
+        return np.asarray(np.maximum(0.0, np.einsum("...c,...csa->...sa", self.chance, second) - self.mean**2))
 
     def draw(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
         """Return `size` draws of all chances, shape (size, ..., N, 2, 2).
