@@ -22,6 +22,7 @@ __all__ = [
     "check_budget",
     "check_choice",
     "check_known",
+    "check_merit",
     "check_number",
     "check_settings",
     "check_whole",
@@ -151,3 +152,15 @@ def float_array(name: str, value: npt.ArrayLike) -> FloatArray:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be an array of numbers: {error}") from None
+
+
+def check_merit(merit: npt.ArrayLike) -> FloatArray:
+    """Return merits as an array if each is positive and finite."""
+    g = float_array("merit", merit)
+    if g.ndim == 0 or g.shape[-1] == 0:
+        raise InputError(f"merit must hold one number for each arm, got shape {g.shape}")
+    wrong = ~(np.isfinite(g) & (g > 0))
+    if np.any(wrong):
+        at = np.argwhere(wrong)[0]
+        raise InputError(f"merit must be positive and finite, got {g[tuple(at)]} for arm {at[-1]}")
+    return g

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 from meritfair.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from meritfair.arrays import FloatArray
     from meritfair.run import Run
 
-__all__ = ["ExposureBars", "RegretCurve", "exposure_bars", "plot_runs", "regret_curve"]
+__all__ = ["ExposureBars", "RegretCurve", "exposure_bars", "new_figure", "plot_runs", "regret_curve"]
 
 _MOST_POINTS = 1000  # more than a figure can show
 _MOST_TICKS = 20
@@ -78,14 +79,8 @@ def plot_runs(runs: Sequence[Run], labels: Sequence[str] | None = None) -> Figur
     """
     if not runs or len({(run.n_arms, run.budget) for run in runs}) != 1:
         raise InputError("runs must be one or more runs with the same number of arms and budget")
-    try:
-        import matplotlib.style
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("drawing figures", "plots") from None
     names = [run.policy for run in runs] if labels is None else list(labels)
-    with matplotlib.style.context(str(files("meritfair") / "meritfair.mplstyle")):
-        figure = Figure(figsize=(10, 4.4), layout="constrained")
+    with new_figure(4.4) as figure:
         left, right = figure.subplots(1, 2)
         lines = _draw_regret(left, runs)
         fair = _draw_exposure(right, runs)
@@ -93,6 +88,18 @@ def plot_runs(runs: Sequence[Run], labels: Sequence[str] | None = None) -> Figur
         figure.legend([*lines, fair], [*names, "fair exposure"], loc="outside upper left", ncols=columns)
         figure.supxlabel(_caption(runs[0]), fontsize=8.5, color="#444444", x=0.01, ha="left")
     return figure
+
+
+@contextmanager
+def new_figure(height: float) -> Iterator[Figure]:
+    """Give a figure of this height in the style of all figures, to be drawn while that is in force."""
+    try:
+        import matplotlib.style
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("drawing figures", "plots") from None
+    with matplotlib.style.context(str(files("meritfair") / "meritfair.mplstyle")):
+        yield Figure(figsize=(10, height), layout="constrained")
 
 
 def _draw_regret(axes: Axes, runs: Sequence[Run]) -> list[Any]:

@@ -1,8 +1,9 @@
-"""Tables that people bring along: .csv or .parquet files, read with the line and the column of whatever is wrong."""
+"""Tables of users: .csv or .parquet files, read with the line and the column of whatever is wrong, written whole."""
 
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.errors import FileError
-from meritfair.storage import check_suffix
+from meritfair.storage import check_suffix, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from meritfair.arrays import FloatArray, IntArray
 
-__all__ = ["SUFFIXES", "Table", "read_table"]
+__all__ = ["SUFFIXES", "Table", "read_table", "write_table"]
 
 SUFFIXES = (".csv", ".parquet")
 _LARGEST_WHOLE = 2**53  # beyond this, numbers in files may have been rounded
@@ -89,6 +90,39 @@ def read_table(path: str | PathLike[str], what: str, required: Sequence[str], op
     if len(table) == 0:
         raise FileError(file, f"has no {what} in it" + ", only a header" * (suffix == ".csv"))
     return table
+
+
+def write_table(
+    path: str | PathLike[str],
+    what: str,
+    columns: Mapping[str, Sequence[Any]],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Write columns to a .csv or .parquet file, which replaces an old one once it is complete.
+
+    Parameters
+    ----------
+    path : path
+    what : str
+        What is kept in such a file, in the plural.
+    columns : mapping
+        Cells by column.
+    metadata : mapping, optional
+        Further text, which only a Parquet file can hold.
+    """
+    file = Path(path)
+    if check_suffix(file, what, SUFFIXES) == ".csv":
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+        write_whole(file, lambda temporary: temporary.write_text(text.getvalue(), encoding="utf-8", newline=""))
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table(dict(columns)).replace_schema_metadata(metadata)
+        write_whole(file, lambda temporary: pq.write_table(table, temporary))
 
 
 def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:

@@ -6,16 +6,12 @@ columns are left alone. A file that cannot be used is refused with its line, col
 
 from __future__ import annotations
 
-import csv
-import io
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meritfair.model.arms import Arms
-from meritfair.storage import check_suffix, write_whole
-from meritfair.tables import SUFFIXES, read_table
+from meritfair.tables import read_table, write_table
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -31,6 +27,7 @@ def read_arms(path: str | PathLike[str]) -> Arms:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder, "arms.csv")
@@ -55,17 +52,6 @@ def write_arms(arms: Arms, path: str | PathLike[str]) -> None:
 
     An existing file is replaced only once the new one is complete.
     """
-    file = Path(path)
     columns: dict[str, list[Any]] = {"arm": list(arms.names)}
     columns.update(zip(_PROBABILITIES, arms.transitions.reshape(-1, 4).T.tolist(), strict=True))
-    if check_suffix(file, "arms", SUFFIXES) == ".csv":
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        writer.writerows(zip(*columns.values(), strict=True))
-        write_whole(file, lambda temporary: temporary.write_text(text.getvalue(), encoding="utf-8", newline=""))
-    else:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        write_whole(file, lambda temporary: pq.write_table(pa.table(columns), temporary))
+    write_table(path, "arms", columns)
