@@ -35,17 +35,17 @@ __all__ = [
 ]
 
 
-def fairness_regret(share: npt.ArrayLike, fair_share: npt.ArrayLike) -> FloatArray:
-    """Return the L1 distance of the shares from the fair ones, one episode's term of Eq. (3).
+def fairness_regret(given: npt.ArrayLike, fair: npt.ArrayLike) -> FloatArray:
+    """Return the L1 distance of shares from the fair ones, one episode's term of Eq. (3); or of exposures.
 
-    For K > 1 as in the paper: on pi, which sums to 1 for every K.
+    Shares, the paper's pi, sum to 1 for every K. Exposures sum to K; for K = 1 the two are the same.
 
     Examples
     --------
     >>> float(fairness_regret([0.5, 0.5], [0.75, 0.25]))
     0.5
     """
-    return np.asarray(np.abs(float_array("share", share) - float_array("fair_share", fair_share)).sum(axis=-1))
+    return np.asarray(np.abs(float_array("given", given) - float_array("fair", fair)).sum(axis=-1))
 
 
 def first_valid_episode(eta: npt.ArrayLike) -> IntArray:

@@ -33,11 +33,13 @@ from meritfair.engine.episodes import (
     play_table_run,
     stages,
 )
-from meritfair.engine.rules import EXPONENTIAL, FIXED, OPTIMISTIC, MeritRule, Rule
+from meritfair.engine.learning import EXPOSURE, MERIT, SHARE
+from meritfair.engine.rules import EXPONENTIAL, FIXED, OPTIMISTIC, BallRule, MeritRule, Rule
 from meritfair.engine.steps import Steps, new_steps, step_player
 from meritfair.errors import InputError
+from meritfair.model.allocation import check_bounds
 from meritfair.model.benefit import benefit
-from meritfair.model.confidence import Ball
+from meritfair.model.confidence import BALLS, Ball
 from meritfair.model.counts import Counts
 from meritfair.model.exposure import merit_share
 from meritfair.policies.base import View
@@ -74,17 +76,30 @@ def play(
 ) -> None:
     """Play all runs, and fill the arrays of what is measured."""
     control = np.zeros((problem.runs, 2), np.int64)
-    stage = _Stage(problem, measured, merit_share(measured.fair_merit), seed, control, progress)
-    whole_run = stage.whole_run(policy)
+    known = _integrates(problem.design, problem.budget, measured.fair_merit) <= problem.exposure_regret
+    fair_exposure = measured.fair_exposure if known else np.full(measured.fair_merit.shape, np.nan)
+    stage = _Stage(problem, policy, measured, merit_share(measured.fair_merit), fair_exposure, seed, control, progress)
+    whole_run = stage.whole_run()
     if whole_run is not None:
         stage.play_whole_runs(whole_run, workers)
     else:
-        stage.play_by_episode(policy, workers)
+        stage.play_by_episode(workers)
 
 
 def _rows(values: FloatArray, shape: tuple[int, ...]) -> FloatArray:
     """Return one row for each run, of their own: the engine is compiled for arrays that can be written to."""
     return np.array(np.broadcast_to(values, shape), order="C")
+
+
+def _integrates(design: str, budget: int, merit: FloatArray) -> bool:
+    """Whether exposures take an integral."""
+    return design == "sequential" and budget > 1 and bool(np.ptp(merit, axis=-1).any())
+
+
+def _exposure(plan: Plan, problem: Problem) -> FloatArray | None:
+    """Return the exposures of a plan, NaN where they take an integral and none is asked for; None if it has none."""
+    unknown = isinstance(plan, Lottery) and _integrates(plan.design, problem.budget, plan.merit)
+    return np.array(np.nan) if unknown and not problem.exposure_regret else plan.exposure(problem.budget)
 
 
 def _check_plan(plan: Plan, problem: Problem) -> Plan:
@@ -98,11 +113,11 @@ def _check_plan(plan: Plan, problem: Problem) -> Plan:
 
 def _open_loop(plan: Plan, problem: Problem) -> tuple[Stages, FloatArray] | None:
     """Return how the engine plays a plan that does not look at states, and weights for each run; None for others."""
-    rotates, weights = isinstance(plan, Rotation), plan.weights(problem.budget)
-    if weights is None and not rotates:
+    weights = plan.weights(problem.budget)
+    if weights is None:
         return None
-    rows = _rows(np.zeros(1) if weights is None else weights, (problem.runs, problem.n_arms))
-    return stages(problem.n_arms, problem.budget, rotates=rotates), rows
+    rows = _rows(weights, (problem.runs, problem.n_arms))
+    return stages(problem.n_arms, problem.budget, plan.drawn_by), rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,26 +125,39 @@ class _Stage:
     """Where the runs of a problem are played."""
 
     problem: Problem
+    policy: Policy
     measured: Run
     fair_share: FloatArray
+    fair_exposure: FloatArray
     seed: int
     control: IntArray  # for each run: episodes done, and whether to stop
     progress: Callable[[int, int], None] | None
 
     def _game(self, run: int) -> Game:
         p = self.problem
-        merit = p.merit.rule() or _NO_MERIT
-        return Game(self.fair_share[run], p.budget, p.horizon, p.carry_states, p.delta, merit)
+        fair, merit = (self.fair_share[run], self.fair_exposure[run]), p.merit.rule() or _NO_MERIT
+        return Game(*fair, p.budget, p.horizon, p.carry_states, self._ball, merit)
+
+    @property
+    def _ball(self) -> BallRule:
+        return BallRule(BALLS.index(self.problem.ball), self.problem.delta)
 
     def _player(self, run: int) -> Player:
         p = self.problem
-        seeds = sequence(self.seed, "environment", run), sequence(self.seed, "policy", run)
-        return new_player(p.transitions[run], p.budget, p.episodes, p.horizon, *seeds)
+        environment, luck = sequence(self.seed, "environment", run), sequence(self.seed, "policy", run)
+        return new_player(p.transitions[run], p.budget, p.episodes, p.horizon, environment, luck, **self._needs)
+
+    @property
+    def _needs(self) -> dict[str, bool]:
+        """What the engine needs beyond drawing and walking."""
+        integrates = self.problem.exposure_regret and self.problem.budget > 1
+        return {"integrates": integrates, "pools": getattr(self.policy, "estimate", "") == "pooled"}
 
     def _outcome(self, run: int) -> Outcome:
         """Return where the engine writes the episodes of a run."""
         m = self.measured
-        return Outcome(m.fairness_regret[run], m.fairness_regret_authors[run], m.eta[run], m.omega[run], m.reward[run])
+        regrets = m.fairness_regret[run], m.fairness_regret_authors[run], m.exposure_regret[run]
+        return Outcome(*regrets, m.eta[run], m.omega[run], m.reward[run])
 
     def _close(self, run: int, player: Player) -> None:
         """Take over what a run has counted."""
@@ -143,29 +171,27 @@ class _Stage:
         if self.progress is not None:
             self.progress(int(self.control[:, 0].sum()), self.problem.runs * self.problem.episodes)
 
-    def whole_run(self, policy: Policy) -> _PlayRun | None:
-        """Return how the engine plays a whole run of this policy in one call, or None if it cannot."""
-        problem = self.problem
+    def whole_run(self) -> _PlayRun | None:
+        """Return how the engine plays a whole run of the policy in one call, or None if it cannot."""
+        problem, policy = self.problem, self.policy
         if problem.merit.rule() is None:
             return None
-        rule, nothing = policy.rule(), np.zeros(problem.n_arms)
+        rule, N, K = policy.rule(), problem.n_arms, problem.budget
+        bounds = np.stack(check_bounds(getattr(policy, "floor", 0.0), getattr(policy, "cap", 1.0), N, K))
         if rule is not None:
-            learning, how = rule, stages(problem.n_arms, problem.budget)
-            return lambda _run, game, player, *records: play_run(
-                game, learning, how, nothing, nothing, player, *records
-            )
+            learning, how, nothing = rule, stages(N, K, rule.design, **self._needs), np.zeros((5, 0))
+            return lambda _run, game, player, *records: play_run(game, learning, how, nothing, bounds, player, *records)
         if not policy.constant:
             return None
         none = Counts(*(np.zeros(problem.transitions.shape, np.int64) for _ in range(2)))
         plan = _check_plan(policy.plan(View(none, 1, problem.budget, problem.transitions)), problem)
-        open_loop, share = _open_loop(plan, problem), plan.share(problem.budget)
-        if open_loop is not None and share is not None:
+        open_loop, share, exposure = _open_loop(plan, problem), plan.share(K), _exposure(plan, problem)
+        if open_loop is not None and share is not None and exposure is not None:
             how, weights = open_loop
-            shares = _rows(share, weights.shape)
-            fixed = Rule(FIXED, OPTIMISTIC, problem.delta, _NO_MERIT)
-            return lambda run, game, player, *records: play_run(
-                game, fixed, how, weights[run], shares[run], player, *records
-            )
+            rows = np.zeros((problem.runs, 5, N))
+            rows[:, MERIT], rows[:, SHARE], rows[:, EXPOSURE] = weights, share, exposure
+            fixed = Rule(FIXED, OPTIMISTIC, plan.drawn_by, self._ball, _NO_MERIT)
+            return lambda run, game, player, *records: play_run(game, fixed, how, rows[run], bounds, player, *records)
         if isinstance(plan, PriorityTable):
             table = _rows(plan.index, (problem.runs, problem.n_arms, 2))
             return lambda run, game, player, *records: play_table_run(
@@ -206,28 +232,33 @@ class _Stage:
         problem, seeds = self.problem, sequence(self.seed, "policy")
         player = new_player(problem.transitions[0, :1].copy(), 1, 0, problem.horizon, seeds, seeds)
         empty = np.zeros(0)
-        outcome = Outcome(empty, empty, empty, empty, np.zeros(0, np.int64))
+        outcome = Outcome(empty, empty, empty, empty, empty, np.zeros(0, np.int64))
         play_one(0, self._game(0), player, outcome, np.zeros(2, np.int64))
 
-    def play_by_episode(self, policy: Policy, workers: int) -> None:
+    def play_by_episode(self, workers: int) -> None:
         """Ask the policy for a plan before each episode, for all runs at once, and play it."""
         problem, measured = self.problem, self.measured
         runs = range(problem.runs)
         players = [self._player(run) for run in runs]
         actor = _Actor(problem, [self._game(run) for run in runs], players, [self._outcome(run) for run in runs])
+        luck = tuple(np.random.default_rng(sequence(self.seed, "policy", run).spawn(2)[1]) for run in runs)
         with ThreadPoolExecutor(min(workers, problem.runs), thread_name_prefix="meritfair") as pool:
             for t in range(problem.episodes):
                 counts = Counts(
                     np.stack([player.tally.visits.transpose(2, 0, 1) for player in players]).astype(np.int64),
                     np.stack([player.tally.good.transpose(2, 0, 1) for player in players]).astype(np.int64),
                 )
-                plan = _check_plan(policy.plan(View(counts, t + 1, problem.budget, problem.transitions)), problem)
-                pulls = np.stack(list(pool.map(actor.episode(plan, t), runs)))
-                share = plan.share(problem.budget)
-                made = pulls / (problem.budget * problem.horizon) if share is None else share
+                view = View(counts, t + 1, problem.budget, problem.transitions, luck)
+                plan = _check_plan(self.policy.plan(view), problem)
+                pulls = np.stack(list(pool.map(actor.episode(plan, t), runs))) / problem.horizon
+                share, exposure = plan.share(problem.budget), _exposure(plan, problem)
+                made = pulls / problem.budget if share is None else share
                 measured.fairness_regret[:, t] = metrics.fairness_regret(made, self.fair_share)
+                made = pulls if exposure is None else exposure
+                measured.exposure_regret[:, t] = metrics.fairness_regret(made, self.fair_exposure)
                 if problem.merit.rule() is None:
-                    softmax = merit_share(problem.merit(benefit(Ball(counts, t + 1, problem.delta).upper)))
+                    ball = Ball(counts, t + 1, problem.delta, problem.ball)
+                    softmax = merit_share(problem.merit(benefit(ball.upper)))
                     measured.fairness_regret_authors[:, t] = metrics.fairness_regret(softmax, self.fair_share)
                 self.control[:, 0] = t + 1
                 self._tell()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Run"]
 
-_FORMAT = "meritfair-run-1"
+_FORMAT = "meritfair-run-2"
 _META = "meritfair"
 _SUFFIXES = (".parquet", ".npz")
 
@@ -55,6 +55,9 @@ class Run:
     fairness_regret_authors : ndarray, shape (runs, episodes)
         The same, of the shares that MF-RMAB would form from this run's counts. That is what the
         paper's figures show for Optimal; for MF-RMAB itself the two are the same.
+    exposure_regret : ndarray, shape (runs, episodes)
+        Distance of each episode's exposures from `fair_exposure`, at most twice the budget. NaN where the draw is
+        sequential, of several arms, and `simulate` was not asked to integrate.
     reward : ndarray, shape (runs, episodes)
         Arms in the good state after each step, summed over the episode's steps.
     eta, omega : ndarray, shape (runs, episodes)
@@ -72,6 +75,7 @@ class Run:
     fair_merit: FloatArray
     fairness_regret: FloatArray
     fairness_regret_authors: FloatArray
+    exposure_regret: FloatArray
     reward: IntArray
     eta: FloatArray
     omega: FloatArray
@@ -92,6 +96,7 @@ class Run:
             fair_merit=fair_merit,
             fairness_regret=np.zeros(by_episode),
             fairness_regret_authors=np.zeros(by_episode),
+            exposure_regret=np.zeros(by_episode),
             reward=np.zeros(by_episode, np.int64),
             eta=np.zeros(by_episode),
             omega=np.zeros(by_episode),
@@ -151,7 +156,8 @@ class Run:
     @cached_property
     def fair_exposure(self) -> FloatArray:
         """The exposure that each arm's true merit entitles it to, shape (runs, N)."""
-        return fair_exposure(self.fair_merit, self.budget)
+        p = self.settings["problem"]
+        return fair_exposure(self.fair_merit, self.budget, p["design"], floor=p["floor"], cap=p["cap"])
 
     @property
     def first_valid_episode(self) -> IntArray:
@@ -180,12 +186,18 @@ class Run:
         return str(settings["name"]) if settings["kind"] == "custom" else str(merit_from_settings(settings))
 
     @property
+    def _design_label(self) -> str:
+        design = self.settings["problem"]["design"]
+        return "" if design == "sequential" else f", {design}"
+
+    @property
     def description(self) -> str:
         """What was simulated, in one line."""
         return (
             f"{self.n_arms} arms, {self.budget} pulled at each step · "
             f"{self.episodes:,} episodes of {self.horizon} steps · "
-            f"{self.runs} run{'s' * (self.runs != 1)} · merit {self.merit_label} · seed {self.settings['seed']}"
+            f"{self.runs} run{'s' * (self.runs != 1)} · merit {self.merit_label}{self._design_label} · "
+            f"seed {self.settings['seed']}"
         )
 
     def summary(self) -> dict[str, Interval]:
@@ -198,6 +210,7 @@ class Run:
         numbers = {
             "fairness_regret": self.fairness_regret.sum(axis=1),
             "fairness_regret_authors": self.fairness_regret_authors.sum(axis=1),
+            "exposure_regret": self.exposure_regret.sum(axis=1),
             "good_state": self.reward.sum(axis=1) / arm_steps,
             "jain": metrics.jain(self.pulls),
             "gini": metrics.gini(self.pulls),
@@ -242,9 +255,8 @@ class Run:
         if not file.is_file():
             raise FileError(file, "there is no such file")
         try:
-            arrays, meta = _read_npz(file) if suffix == ".npz" else _read_parquet(file)
-            settings = json.loads(meta)
-            if settings.pop("format", None) != _FORMAT or settings.pop("digest", None) != _digest(arrays, settings):
+            arrays, settings = _read_npz(file) if suffix == ".npz" else _read_parquet(file)
+            if settings.pop("digest", None) != _digest(arrays, settings):
                 raise ValueError("its contents do not match their checksum")
         except Exception as error:  # damaged bytes can make a reader fail in any way
             raise FileError(file, f"does not hold a whole run saved by meritfair ({error})") from error
@@ -263,9 +275,19 @@ def _digest(arrays: dict[str, AnyArray], settings: dict[str, Any]) -> str:
     return total.hexdigest()
 
 
-def _read_npz(file: Path) -> tuple[dict[str, AnyArray], str]:
+def _settings(meta: str) -> dict[str, Any]:
+    """Return the settings and the checksum that a file holds, if it is of this format."""
+    settings: dict[str, Any] = json.loads(meta)
+    found = settings.pop("format", None)
+    if found != _FORMAT:
+        raise ValueError(f"its format is {found}, not {_FORMAT}")
+    return settings
+
+
+def _read_npz(file: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-        return {name: stored[name] for name in _ARRAYS}, str(stored[_META])
+        settings = _settings(str(stored[_META]))
+        return {name: stored[name] for name in _ARRAYS}, settings
 
 
 def _write_parquet(file: Path, arrays: dict[str, AnyArray], meta: str) -> None:
@@ -283,15 +305,15 @@ def _write_parquet(file: Path, arrays: dict[str, AnyArray], meta: str) -> None:
     pq.write_table(table, file, compression="zstd")
 
 
-def _read_parquet(file: Path) -> tuple[dict[str, AnyArray], str]:
+def _read_parquet(file: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     import pyarrow.parquet as pq
 
     table = pq.read_table(file)
     stored = table.schema.metadata or {}
-    meta, shapes = stored[_META.encode()].decode(), json.loads(stored[b"shapes"])
+    settings, shapes = _settings(stored[_META.encode()].decode()), json.loads(stored[b"shapes"])
     arrays = {}
     for name in _ARRAYS:
         column = table.column(name).combine_chunks()
         flat = column.flatten() if shapes[name] else column
         arrays[name] = flat.to_numpy(zero_copy_only=False).reshape(table.num_rows, *shapes[name])
-    return arrays, meta
+    return arrays, settings

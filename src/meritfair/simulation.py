@@ -17,23 +17,35 @@ import numba
 import numpy as np
 
 import meritfair
-from meritfair.checks import check_budget, check_number, check_whole
+from meritfair.checks import check_budget, check_choice, check_number, check_whole
 from meritfair.errors import InputError
+from meritfair.model.allocation import check_bounds
 from meritfair.model.arms import Arms
+from meritfair.model.confidence import BALLS
+from meritfair.model.exposure import check_design
 from meritfair.model.merit import Exponential, Merit
 from meritfair.playing import available_cores, play
-from meritfair.policies.base import Policy, check_merit_function
+from meritfair.policies.base import Bound, Policy, bound_setting, check_merit_function, plain_setting
 from meritfair.run import Run
 from meritfair.seeding import fresh_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy.typing as npt
+
     from meritfair.arrays import FloatArray
 
 __all__ = ["Problem", "simulate"]
 
-_DEFAULT_DELTA = 0.01
+_YARDSTICK: dict[str, Any] = {
+    "merit": Exponential(),
+    "design": "sequential",
+    "floor": 0.0,
+    "cap": 1.0,
+    "ball": "paper",
+    "delta": 0.01,
+}  # where the policy has no such setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +59,12 @@ class Problem:
     horizon: int
     carry_states: bool
     merit: Merit
+    design: str
+    floor: Bound
+    cap: Bound
+    ball: str
     delta: float
+    exposure_regret: bool
 
     @property
     def runs(self) -> int:
@@ -68,6 +85,10 @@ class Problem:
             "horizon": self.horizon,
             "carry_states": self.carry_states,
             "merit": self.merit.settings(),
+            "design": self.design,
+            "floor": plain_setting(self.floor),
+            "cap": plain_setting(self.cap),
+            "ball": self.ball,
             "delta": self.delta,
         }
 
@@ -83,7 +104,12 @@ def simulate(
     seed: int | None = None,
     carry_states: bool = False,
     merit: Merit | None = None,
+    design: str | None = None,
+    floor: npt.ArrayLike | None = None,
+    cap: npt.ArrayLike | None = None,
+    ball: str | None = None,
     delta: float | None = None,
+    exposure_regret: bool = False,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
@@ -106,10 +132,14 @@ def simulate(
         Fixes every random number; None takes a new one, which the result records.
     carry_states : bool
         Let states run on from one episode to the next, as in life; else each episode starts at random.
-    merit : Merit, optional
-        What makes an exposure fair. By default the policy's own merit, or Exponential(3).
-    delta : float, optional
-        For the confidence ball behind eta and omega. By default the policy's own, or 0.01.
+    merit, design, floor, cap : optional
+        What makes an exposure fair: merit, and how K arms are drawn by it (as for `fair_exposure`). By default the
+        policy's own, or Exponential(3) and the paper's ``sequential`` draw.
+    ball, delta : optional
+        For the confidence ball behind eta and omega. By default the policy's own, or ``paper`` and 0.01.
+    exposure_regret : bool
+        Measure `Run.exposure_regret` also where several arms are drawn one after another. That takes an integral for
+        each episode; without it, it is NaN there.
     workers : int, optional
         Runs that are played at the same time; by default as many as there are cores. Results do not depend on it.
     progress : callable, optional
@@ -132,17 +162,27 @@ def simulate(
     if not isinstance(policy, Policy):
         raise InputError(f"policy must be a Policy, such as MeritFair() or policies.create('random'), got {policy!r}")
     instances = _instances(arms, runs)
+    n_arms = instances[0].n_arms
+    own = {**_YARDSTICK, **{name: getattr(policy, name) for name in _YARDSTICK if hasattr(policy, name)}}
+    given = {"design": design, "floor": floor, "cap": cap, "ball": ball, "delta": delta, "merit": merit}
+    yardstick = own | {name: value for name, value in given.items() if value is not None}
+    check_design(yardstick["design"], yardstick["floor"], yardstick["cap"])
+    K = check_budget(budget, n_arms)
+    check_bounds(yardstick["floor"], yardstick["cap"], n_arms, K)
     problem = Problem(
         transitions=np.stack([each.transitions for each in instances]),
         names=instances[0].names,
-        budget=check_budget(budget, instances[0].n_arms),
+        budget=K,
         episodes=check_whole("episodes", episodes, 1),
         horizon=check_whole("horizon", horizon, 1),
         carry_states=bool(carry_states),
-        merit=check_merit_function(getattr(policy, "merit", Exponential()) if merit is None else merit),
-        delta=check_number(
-            "delta", getattr(policy, "delta", _DEFAULT_DELTA) if delta is None else delta, 0, 1, open_ends=True
-        ),
+        merit=check_merit_function(yardstick["merit"]),
+        design=yardstick["design"],
+        floor=bound_setting("floor", yardstick["floor"]),
+        cap=bound_setting("cap", yardstick["cap"]),
+        ball=check_choice("ball", yardstick["ball"], BALLS),
+        delta=check_number("delta", yardstick["delta"], 0, 1, open_ends=True),
+        exposure_regret=bool(exposure_regret),
     )
     fair_merit = problem.merit(np.stack([each.benefit for each in instances]))
     root = fresh_seed(seed)

@@ -24,7 +24,7 @@ from numba.extending import intrinsic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["address", "cache_directory", "call", "inlined", "kernel", "kernel_not_kept", "part", "stage"]
+__all__ = ["address", "cache_directory", "call", "expect", "inlined", "kernel", "kernel_not_kept", "part", "stage"]
 
 config: Any = numba.config
 _type_of: Any = numba.typeof
@@ -135,10 +135,15 @@ def stage(function: _Function) -> _Function:
 _signatures: set[tuple[Any, ...]] = set()  # the types of the arguments of all stages
 
 
+def expect(*arguments: Any) -> None:
+    """Say that kernels may call a stage with arguments of these types, which need not be compiled yet."""
+    _signatures.add(tuple(_type_of(argument) for argument in arguments))
+
+
 def address(function: Any, *arguments: Any) -> int:
     """Return the address of a stage that is compiled for the types of these arguments."""
+    expect(*arguments)
     types = tuple(_type_of(argument) for argument in arguments)
-    _signatures.add(types)
     function.compile(types)
     code = function.overloads[types]
     place: int = code.library.get_pointer_to_function(code.fndesc.llvm_func_name)

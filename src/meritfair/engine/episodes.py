@@ -14,14 +14,20 @@ import numpy as np
 
 from meritfair.engine.arrivals import draw_by_arrival
 from meritfair.engine.chains import SEEN, Chains, Tally, new_chains, new_tally, start_states, walk
-from meritfair.engine.compiling import address, call, inlined, kernel
+from meritfair.engine.compiling import address, call, expect, inlined, kernel
 from meritfair.engine.coverage import Coverage, new_coverage, note_episode
+from meritfair.engine.exact import draw_by_rounding, draw_systematically
+from meritfair.engine.inclusion import Race, include, new_race
 from meritfair.engine.learning import (
+    EXPOSURE,
+    INSIDE,
     MERIT,
     SHARE,
     Beliefs,
     believe,
+    exposures,
     greedy_weights,
+    learning_caps,
     measure_ball,
     merits,
     new_beliefs,
@@ -30,8 +36,22 @@ from meritfair.engine.learning import (
 )
 from meritfair.engine.lotteries import PULLS, Lottery, new_lottery, rotate
 from meritfair.engine.passes import draw_in_passes
+from meritfair.engine.pooling import Pool, new_pool, pool, refits_at
 from meritfair.engine.random import new_source
-from meritfair.engine.rules import FIXED, GREEDY, LOTTERY, OPTIMISTIC, MeritRule, Rule
+from meritfair.engine.rules import (
+    EXACT,
+    FIXED,
+    GREEDY,
+    LOTTERY,
+    OPTIMISTIC,
+    POOLED,
+    ROTATION,
+    SEQUENTIAL,
+    SYSTEMATIC,
+    BallRule,
+    MeritRule,
+    Rule,
+)
 from meritfair.engine.steps import Steps, table_steps
 
 if TYPE_CHECKING:
@@ -43,6 +63,7 @@ __all__ = [
     "Player",
     "Stages",
     "begin_episode",
+    "drawer",
     "end_episode",
     "new_player",
     "play_open_loop",
@@ -60,10 +81,11 @@ class Game(NamedTuple):
     """What is played, and how its fairness is measured."""
 
     fair_share: FloatArray  # (N,)
+    fair_exposure: FloatArray  # (N,)
     budget: int
     horizon: int
     carry_states: bool
-    delta: float
+    ball: BallRule
     merit: MeritRule
 
 
@@ -77,14 +99,18 @@ class Player(NamedTuple):
     lottery: Lottery
     beliefs: Beliefs
     coverage: Coverage
+    race: Race
+    pool: Pool
     at_once: int  # words of 64 steps that are drawn and walked together
 
 
 class Stages(NamedTuple):
-    """The addresses of what plays an episode whose pulls do not look at states."""
+    """The addresses of what plays an episode whose pulls do not look at states; 0 stands for what is not needed."""
 
     drawer: int
     walker: int
+    includer: int  # finds the exposures of a sequential draw
+    pooler: int  # finds what all arms together say of each
 
 
 class Outcome(NamedTuple):
@@ -92,6 +118,7 @@ class Outcome(NamedTuple):
 
     regret: FloatArray
     regret_authors: FloatArray
+    exposure_regret: FloatArray
     eta: FloatArray
     omega: FloatArray
     reward: IntArray
@@ -104,8 +131,11 @@ def new_player(
     horizon: int,
     environment: np.random.SeedSequence,
     luck: np.random.SeedSequence,
+    *,
+    integrates: bool = False,
+    pools: bool = False,
 ) -> Player:
-    """Return a player at the start of a run."""
+    """Return a player at the start of a run, with room to integrate exposures or to pool arms if that is needed."""
     n_arms = len(transitions)
     words = -(-horizon // 64)
     at_once = min(words, max(1, _LANES_AT_ONCE // n_arms))
@@ -118,21 +148,44 @@ def new_player(
         lottery=new_lottery(n_arms, budget, at_once, line),
         beliefs=new_beliefs(n_arms),
         coverage=new_coverage(n_arms, episodes),
+        race=new_race(n_arms, budget) if integrates else new_race(1, 1),
+        pool=new_pool(n_arms if pools else 1),
         at_once=at_once,
     )
 
 
 @cache
-def stages(n_arms: int, budget: int, *, rotates: bool = False) -> Stages:
-    """Return the compiled stages for lotteries, or rotations, among so many arms."""
-    nothing = np.random.SeedSequence(0)
-    like = new_player(np.full((1, 2, 2), 0.5), 1, 1, 1, nothing, nothing)
-    few = (budget + 1) * n_arms <= _IN_PASSES_UP_TO and 2 * budget <= n_arms
-    drawer = rotate if rotates else draw_in_passes if few else draw_by_arrival
+def stages(n_arms: int, budget: int, design: int, *, integrates: bool = False, pools: bool = False) -> Stages:
+    """Return the compiled stages for draws by this design among so many arms."""
     return Stages(
-        address(drawer, like.lottery, like.luck, like.beliefs.arms[MERIT], 1, 1, 1, True),
-        address(walk, like.chains, like.tally, like.environment, like.lottery.words[PULLS], 1, 1),
+        drawer=drawer(n_arms, budget, design),
+        walker=address(walk, *_TO_WALK),
+        includer=address(include, *_TO_INCLUDE) if integrates else 0,
+        pooler=address(pool, *_TO_POOL) if pools else 0,
     )
+
+
+@cache
+def drawer(n_arms: int, budget: int, design: int) -> int:
+    """Return the address of what draws by this design among so many arms."""
+    few = (budget + 1) * n_arms <= _IN_PASSES_UP_TO and 2 * budget <= n_arms
+    stage = {
+        SEQUENTIAL: draw_in_passes if few else draw_by_arrival,
+        EXACT: draw_by_rounding,
+        SYSTEMATIC: draw_systematically,
+        ROTATION: rotate,
+    }[design]
+    return address(stage, *_TO_DRAW)
+
+
+# What stages are called with. Kernels that may call them are compiled before it is known whether they will.
+_LIKE = new_player(np.full((1, 2, 2), 0.5), 1, 1, 1, *[np.random.SeedSequence(0)] * 2)
+_TO_DRAW = _LIKE.lottery, _LIKE.luck, _LIKE.beliefs.arms[MERIT], 1, 1, 1, True
+_TO_WALK = _LIKE.chains, _LIKE.tally, _LIKE.environment, _LIKE.lottery.words[PULLS], 1, 1
+_TO_INCLUDE = _LIKE.race, _LIKE.beliefs.arms[MERIT], _LIKE.beliefs.arms[EXPOSURE], 1
+_TO_POOL = _LIKE.pool, _LIKE.tally.visits, _LIKE.tally.good, _LIKE.beliefs.points[INSIDE], True
+for _arguments in (_TO_DRAW, _TO_WALK, _TO_INCLUDE, _TO_POOL):
+    expect(*_arguments)
 
 
 @inlined
@@ -151,23 +204,25 @@ def _open_loop(game: Game, stages: Stages, player: Player, weights: FloatArray, 
 
 
 @inlined
-def _begin(game: Game, rule: Rule, player: Player, outcome: Outcome, t: int) -> None:
+def _begin(game: Game, rule: Rule, pooler: int, player: Player, outcome: Outcome, t: int) -> None:
     """Begin an episode, t from 0: measure its ball, and if the rule needs other beliefs than those, make them.
 
-    What is measured are the optimistic beliefs under the game's merit and delta; the paper's rule has just these.
+    What is measured are the optimistic beliefs under the game's merit and ball; the paper's rule has just these.
     """
     if t == 0 or not game.carry_states:
         start_states(player.chains.state, player.environment)
     beliefs, tally = player.beliefs, player.tally
     for own in range(2):
-        delta = rule.delta if own else game.delta
+        ball = rule.ball if own else game.ball
         estimate = rule.estimate if own else OPTIMISTIC
         merit = rule.merit if own else game.merit
-        if not own or delta != game.delta:
-            eta, omega = measure_ball(beliefs, tally, t + 1, delta)
+        if not own or ball != game.ball:
+            eta, omega = measure_ball(beliefs, tally, t + 1, ball.kind, ball.delta)
             if not own:
                 outcome.eta[t], outcome.omega[t] = eta, omega
-        believe(beliefs, tally, estimate)
+        if estimate == POOLED:
+            call(pooler, player.pool, tally.visits, tally.good, beliefs.points[INSIDE], refits_at(t + 1))
+        believe(beliefs, tally, estimate, player.luck)
         if own and rule.kind == GREEDY:
             greedy_weights(beliefs, game.budget)
             return
@@ -175,7 +230,7 @@ def _begin(game: Game, rule: Rule, player: Player, outcome: Outcome, t: int) -> 
         shares(beliefs)
         if not own:
             outcome.regret_authors[t] = regret(beliefs.arms[SHARE], game.fair_share)
-            same = rule.estimate == OPTIMISTIC and rule.delta == game.delta and rule.merit == game.merit
+            same = rule.estimate == OPTIMISTIC and rule.ball == game.ball and rule.merit == game.merit
             if rule.kind == FIXED or (rule.kind == LOTTERY and same):
                 return
 
@@ -185,33 +240,52 @@ def play_run(
     game: Game,
     rule: Rule,
     stages: Stages,
-    weights: FloatArray,
-    share: FloatArray,
+    plan: FloatArray,
+    bounds: FloatArray,
     player: Player,
     outcome: Outcome,
     control: IntArray,
 ) -> None:
-    """Play all episodes of a run; `weights` and `share` are those of a fixed plan.
+    """Play all episodes of a run.
 
+    A `plan` that stays has rows like the beliefs. `bounds` are the floors and the caps, for designs that keep them.
     `control` holds the number of episodes done, for others to read, and a flag that others set to stop.
     """
     learns = rule.kind == LOTTERY or rule.kind == GREEDY
+    now = player.beliefs.arms if learns else plan
+    drawn_by = MERIT if rule.kind == GREEDY or rule.design == SEQUENTIAL else EXPOSURE
     episodes = len(outcome.reward)
     for t in range(episodes):
         if control[1] != 0:
             return
-        _begin(game, rule, player, outcome, t)
-        outcome.regret[t] = regret(player.beliefs.arms[SHARE] if learns else share, game.fair_share)
-        weights_now = player.beliefs.arms[MERIT] if learns else weights
-        outcome.reward[t] = _open_loop(game, stages, player, weights_now, learns or t == 0)
+        _begin(game, rule, stages.pooler, player, outcome, t)
+        if rule.kind == LOTTERY:
+            _expose(game, rule, stages, player, bounds)
+        outcome.regret[t] = regret(now[SHARE], game.fair_share)
+        outcome.exposure_regret[t] = regret(now[EXPOSURE], game.fair_exposure)
+        outcome.reward[t] = _open_loop(game, stages, player, now[drawn_by], learns or t == 0)
         note_episode(player.coverage, player.tally.ints[SEEN], t == episodes - 1)
         control[0] = t + 1
 
 
 @inlined
+def _expose(game: Game, rule: Rule, stages: Stages, player: Player, bounds: FloatArray) -> None:
+    """Set the exposures of a lottery by the merits that are believed; NaN if nobody asks for their integral."""
+    beliefs = player.beliefs
+    if rule.design != SEQUENTIAL:
+        learning_caps(beliefs, player.tally, bounds, game.budget)
+        exposures(beliefs, bounds[0], game.budget)
+    elif stages.includer != 0:
+        call(stages.includer, player.race, beliefs.arms[MERIT], beliefs.arms[EXPOSURE], game.budget)
+    else:
+        for arm in range(beliefs.arms.shape[1]):
+            beliefs.arms[EXPOSURE, arm] = beliefs.arms[SHARE, arm] if game.budget == 1 else np.nan
+
+
+@inlined
 def _begin_given(game: Game, player: Player, outcome: Outcome, t: int) -> None:
     """Begin an episode, t from 0, of a plan that the engine does not make."""
-    _begin(game, Rule(FIXED, OPTIMISTIC, game.delta, game.merit), player, outcome, t)
+    _begin(game, Rule(FIXED, OPTIMISTIC, SEQUENTIAL, game.ball, game.merit), 0, player, outcome, t)
 
 
 @inlined
@@ -239,7 +313,10 @@ def play_table_run(
         )
         _note_pulls(tally, pulled)
         for arm in range(len(pulled)):
-            pulled[arm] /= game.budget * game.horizon
+            pulled[arm] /= game.horizon
+        outcome.exposure_regret[t] = regret(pulled, game.fair_exposure)
+        for arm in range(len(pulled)):
+            pulled[arm] /= game.budget
         outcome.regret[t] = regret(pulled, game.fair_share)
         note_episode(player.coverage, tally.ints[SEEN], t == episodes - 1)
         control[0] = t + 1

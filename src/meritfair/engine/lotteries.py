@@ -85,7 +85,7 @@ def new_lottery(n_arms: int, budget: int, words: int, line: IntArray) -> Lottery
         facts=np.zeros(_N_FACTS, np.int64),
         numbers=np.zeros(3),
     )
-    lottery.ints[ORDER, :n_arms] = lottery.ints[ARMS, :n_arms] = range(n_arms)
+    lottery.ints[ORDER, :n_arms] = lottery.ints[ARMS, :n_arms] = np.arange(n_arms)
     lottery.ints[_LINE, :n_arms] = line
     return lottery
 

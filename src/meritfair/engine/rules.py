@@ -9,22 +9,34 @@ from typing import NamedTuple
 
 __all__ = [
     "AFFINE",
+    "BERNSTEIN",
+    "EXACT",
     "EXPONENTIAL",
     "FIXED",
     "GREEDY",
+    "KL",
     "LOGISTIC",
     "LOTTERY",
     "MEAN",
     "OPTIMISTIC",
+    "PAPER",
     "PESSIMISTIC",
+    "POOLED",
     "POWER",
+    "ROTATION",
+    "SEQUENTIAL",
+    "SYSTEMATIC",
+    "THOMPSON",
+    "BallRule",
     "MeritRule",
     "Rule",
 ]
 
 EXPONENTIAL, AFFINE, POWER, LOGISTIC = range(4)
-OPTIMISTIC, MEAN, PESSIMISTIC = range(3)
+OPTIMISTIC, PESSIMISTIC, MEAN, POOLED, THOMPSON = range(5)
+PAPER, BERNSTEIN, KL = range(3)  # kinds of ball
 LOTTERY, GREEDY, FIXED = range(3)
+SEQUENTIAL, EXACT, SYSTEMATIC, ROTATION = range(4)  # how arms are drawn
 
 
 class MeritRule(NamedTuple):
@@ -35,10 +47,18 @@ class MeritRule(NamedTuple):
     second: float
 
 
+class BallRule(NamedTuple):
+    """How the ball is measured: its kind, and the chance that it may miss the truth."""
+
+    kind: int
+    delta: float
+
+
 class Rule(NamedTuple):
     """How a built-in policy plans: from the counts (LOTTERY, GREEDY), or always the same (FIXED)."""
 
     kind: int
     estimate: int
-    delta: float
+    design: int
+    ball: BallRule
     merit: MeritRule

@@ -15,10 +15,27 @@ here           in the paper           is
 ``omega``      :math:`\omega_1,\omega_2`  least that it may help, pulled and not pulled
 =============  =====================  ===========================================================
 
-Before the first visit the frequency is 0/0. The radius there is at least
-:math:`\sqrt{4 \ln 8} > 2`, so whichever frequency one takes, the box is all of [0, 1]: upper is 1 and lower
-is 0 (frequency 0 is used). So eta is 1 and omega is -1 for an action under which neither state was
-seen; if only one was, they say what the other's box leaves open.
+That is the paper's ball. There are two tighter ones, whose guarantee is stronger: with probability at least
+:math:`1 - \delta` they hold the truth at all episodes at once, however the number of visits came about. Each of the 4N
+chances gets its part :math:`\alpha = \delta / 4N`; n is its number of visits, V its empirical variance
+:math:`\hat P(1 - \hat P)`:
+
+- ``bernstein``: :math:`|P - \hat P| \le \sqrt{2 V x / n} + 3 x / n` with :math:`x = \ln(3 n (n+1) / \alpha)`
+  (Audibert, Munos and Szepesvári 2009, and a union bound over n);
+- ``kl``: those P for which :math:`M_n(P) < 1/\alpha`. :math:`M_n(P)` is the likelihood of what was seen, averaged over
+  chances from Beta(1/2, 1/2), over the likelihood under P. It is a martingale that starts at 1, so it ever reaches
+  :math:`1/\alpha` with probability at most :math:`\alpha` (Ville's inequality; Robbins 1970). The tightest.
+
+Before the first visit the frequency is 0/0. The paper's radius there is at least :math:`\sqrt{4 \ln 8} > 2`, so
+whichever frequency one takes, the box is all of [0, 1], as it is for the other balls: upper is 1 and lower is 0. So eta
+is 1 and omega is -1 for an action under which neither state was seen; if only one was, they say what the other's box
+leaves open.
+
+References
+----------
+J.-Y. Audibert, R. Munos and C. Szepesvári, "Exploration-exploitation tradeoff using variance estimates in multi-armed
+bandits", Theor. Comput. Sci. 410 (2009). H. Robbins, "Statistical methods related to the law of the iterated
+logarithm", Ann. Math. Statist. 41 (1970).
 """
 
 from __future__ import annotations
@@ -31,19 +48,24 @@ import numpy as np
 
 from meritfair.checks import check_choice, check_number, check_whole, float_array
 from meritfair.errors import InputError
+from meritfair.model.counts import Counts
+from meritfair.model.posterior import Prior, fit_prior, log_beta
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     import numpy.typing as npt
 
     from meritfair.arrays import BoolArray, FloatArray
-    from meritfair.model.counts import Counts
 
-__all__ = ["ESTIMATES", "Ball", "confidence_radius"]
+__all__ = ["BALLS", "ESTIMATES", "Ball", "confidence_radius"]
 
 _STATES = 2
 _ACTIONS = 2
 _ROUNDING = 1e-12  # the corners of the ball count as inside
-ESTIMATES = ("optimistic", "mean", "pessimistic")  # in the order of engine.rules
+ESTIMATES = ("optimistic", "pessimistic", "mean", "pooled", "thompson")  # in the order of engine.rules
+BALLS = ("paper", "bernstein", "kl")  # in the order of engine.rules
+_NEWTON_STEPS = 60
 
 
 def confidence_radius(visits: npt.ArrayLike, episode: int, n_arms: int, delta: float = 0.01) -> FloatArray:
@@ -87,6 +109,8 @@ class Ball:
         The episode, counted from 1.
     delta : float
         Chance of failure allowed, strictly between 0 and 1.
+    kind : {"paper", "bernstein", "kl"}
+        How it is measured; the last two are tighter.
 
     Examples
     --------
@@ -102,21 +126,38 @@ class Ball:
     counts: Counts
     episode: int
     delta: float = 0.01
+    kind: str = "paper"
+
+    def __post_init__(self) -> None:
+        check_choice("ball", self.kind, BALLS)
+        check_number("delta", self.delta, 0.0, 1.0, open_ends=True)
+
+    @cached_property
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        if self.kind == "kl":
+            return _kl_ends(self.counts, self.delta)
+        middle = self.counts.frequency
+        return np.maximum(0.0, middle - self.radius / 2), np.minimum(1.0, middle + self.radius / 2)
 
     @cached_property
     def radius(self) -> FloatArray:
-        """The radius d of Eq. (6), shape (..., N, 2, 2)."""
-        return confidence_radius(self.counts.visits, self.episode, self.counts.n_arms, self.delta)
+        """The radius d, shape (..., N, 2, 2): that of Eq. (6), or what stands in its place: how wide the box is."""
+        match self.kind:
+            case "paper":
+                return confidence_radius(self.counts.visits, self.episode, self.counts.n_arms, self.delta)
+            case "bernstein":
+                return 2 * _bernstein_radius(self.counts, self.delta)
+        return self.upper - self.lower
 
-    @cached_property
+    @property
     def upper(self) -> FloatArray:
-        """P+: the chance of a good next state, as high as the ball allows."""
-        return np.asarray(np.minimum(1.0, self.counts.frequency + self.radius / 2))
+        """P+: the chance of a good next state, as high as the ball allows, shape (..., N, 2, 2)."""
+        return self._ends[1]
 
-    @cached_property
+    @property
     def lower(self) -> FloatArray:
-        """P-: the chance of a good next state, as low as the ball allows."""
-        return np.asarray(np.maximum(0.0, self.counts.frequency - self.radius / 2))
+        """P-: the chance of a good next state, as low as the ball allows, shape (..., N, 2, 2)."""
+        return self._ends[0]
 
     @property
     def eta(self) -> FloatArray:
@@ -131,22 +172,87 @@ class Ball:
     def contains(self, transitions: npt.ArrayLike) -> BoolArray:
         """Return for each arm, shape (..., N), whether these transitions lie in its ball."""
         P = float_array("transitions", transitions)
-        if P.shape[-3:] != self.radius.shape[-3:]:
-            raise InputError(f"transitions must have shape {self.radius.shape[-3:]}, got {P.shape}")
-        away = np.abs(P - self.counts.frequency)
-        inside = away <= self.radius / 2 + _ROUNDING  # Eq. (7) for two states
+        if P.shape[-3:] != self.upper.shape[-3:]:
+            raise InputError(f"transitions must have shape {self.upper.shape[-3:]}, got {P.shape}")
+        inside = (self.lower - _ROUNDING <= P) & (self.upper + _ROUNDING >= P)  # Eq. (7) for two states
         return np.asarray(inside.all(axis=(-2, -1)))
 
-    def estimate(self, kind: Any = "optimistic") -> FloatArray:
+    def estimate(self, kind: Any = "optimistic", luck: Sequence[np.random.Generator] = ()) -> FloatArray:
         """Return the point of the ball that a policy believes, shape (..., N, 2, 2).
 
-        ``optimistic`` is the paper's P+, ``pessimistic`` is P-, and ``mean`` is the posterior mean,
-        which is always inside: it is within 1/(visits + 2) of the frequency, and half the radius is
-        more than 1.4/sqrt(visits). Theorem 5.5 holds for each.
+        Parameters
+        ----------
+        kind : {"optimistic", "pessimistic", "mean", "pooled", "thompson"}
+            ``optimistic`` is the paper's P+, ``pessimistic`` is P-. ``mean`` is the posterior mean under a uniform
+            prior, ``pooled`` under a prior of latent classes that is fitted to all arms (`fit_prior`), and
+            ``thompson`` is a draw from the posterior under a uniform prior. Where one of these three is outside the
+            ball, the nearest point of it is taken, so Theorem 5.5 holds for each.
+        luck : sequence of Generator
+            What ``thompson`` draws from: one for each run, along the leading axis of the counts.
         """
         match check_choice("estimate", kind, ESTIMATES):
             case "optimistic":
                 return self.upper
             case "pessimistic":
                 return self.lower
-        return self.counts.mean
+            case "mean":
+                point = self.counts.mean
+            case "pooled":
+                point = _each_run(self.counts, lambda seen, _: fit_prior(seen).posterior(seen).mean)
+            case _:
+                if len(luck) != len(self.counts.visits.reshape(-1, *self.counts.visits.shape[-3:])):
+                    raise InputError("the estimate 'thompson' needs a generator for each run")
+                draw = Prior.uniform().posterior
+                point = _each_run(self.counts, lambda seen, run: draw(seen).draw(luck[run])[0])
+        return np.clip(point, self.lower, self.upper)
+
+
+def _each_run(counts: Counts, make: Callable[[Counts, int], FloatArray]) -> FloatArray:
+    """Return what is made of the counts of each run, along all leading axes."""
+    shape = counts.visits.shape
+    visits, good = counts.visits.reshape(-1, *shape[-3:]), counts.good.reshape(-1, *shape[-3:])
+    runs = zip(visits, good, strict=True)
+    return np.reshape([make(Counts(v, g), run) for run, (v, g) in enumerate(runs)], shape)
+
+
+def _bernstein_radius(counts: Counts, delta: float) -> FloatArray:
+    """Return how far the truth may be from the frequency, by an empirical Bernstein bound for all n at once."""
+    n = np.maximum(1, counts.visits).astype(np.float64)
+    middle = counts.frequency
+    x = np.log(3 * n * (n + 1) * 2 * _STATES * counts.n_arms / delta)
+    radius = np.sqrt(2 * middle * (1 - middle) * x / n) + 3 * x / n
+    return np.where(counts.visits > 0, radius, 1.0)
+
+
+def _kl_ends(counts: Counts, delta: float) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest chance at which the martingale of the docstring has not reached 1/alpha.
+
+    With z = ln(P / (1 - P)), the logarithm of the likelihood under P is good · z - n ln(1 + e^z), which is concave in
+    z: Newton's method from outside approaches each end from one side.
+    """
+    n, good = counts.visits.astype(np.float64), counts.good.astype(np.float64)
+    bad = n - good
+    allowed = np.log(_STATES * _ACTIONS * counts.n_arms / delta)
+    level = log_beta(good + 0.5, bad + 0.5) - log_beta(np.array(0.5), np.array(0.5)) - allowed
+    seen = np.maximum(n, 1)
+    lower = np.where(good == 0, 0.0, np.where(bad == 0, np.exp(level / seen), _newton(good, bad, level, -1.0)))
+    upper = np.where(bad == 0, 1.0, np.where(good == 0, -np.expm1(level / seen), _newton(good, bad, level, 1.0)))
+    return np.where(n == 0, 0.0, lower), np.where(n == 0, 1.0, upper)
+
+
+def _newton(good: FloatArray, bad: FloatArray, level: FloatArray, side: float) -> FloatArray:
+    """Return the chance on one side of the frequency at which good · z - n ln(1 + e^z) equals the level."""
+    n, few = good + bad, np.maximum(bad if side > 0 else good, 0.5)
+    z = -side * level / few  # beyond the end: there the logarithm of the likelihood is below -few |z|
+    for _ in range(_NEWTON_STEPS):
+        slope = good - n * _chance(z)
+        step = (good * z - n * np.logaddexp(0.0, z) - level) / np.where(slope == 0, -side, slope)
+        z = z - step
+        if np.all(np.abs(step) <= 1e-13 * (1 + np.abs(z))):
+            break
+    return _chance(z)
+
+
+def _chance(z: FloatArray) -> FloatArray:
+    """Return the chance whose logarithm of odds is z."""
+    return np.asarray(np.exp(-np.logaddexp(0.0, -z)))

@@ -2,11 +2,13 @@ r"""Exposure: with which probability each arm is pulled at a step, for given mer
 
 For one pull the fair exposure is the merit's share, :math:`\pi_i = g_i / \sum_j g_j` (Eq. 2, Eq. 8).
 
-For K > 1 the paper draws K arms one after another from :math:`\pi`, without putting back (design
-``sequential``). An arm is then among the K with a probability :math:`Pr_i(K)` that is not
-proportional to merit. It is found exactly by a race: let arm j arrive at an exponential time with rate
-:math:`w_j = g_j`. The order of arrival has the law of the sequential draw, so arm i is drawn when fewer
-than K others arrive before it:
+For K > 1 the designs ``exact`` and ``systematic`` give each arm the exposure that :mod:`meritfair.model.allocation`
+defines, in proportion to merit up to saturation; they differ only in who is drawn together.
+
+The paper draws K arms one after another from :math:`\pi`, without putting back (design ``sequential``). An arm is
+then among the K with a probability :math:`Pr_i(K)` that is not proportional to merit. It is found exactly by a
+race: let arm j arrive at an exponential time with rate :math:`w_j = g_j`. The order of arrival has the law of the
+sequential draw, so arm i is drawn when fewer than K others arrive before it:
 
 .. math:: Pr_i(K) = \int_0^\infty w_i e^{-w_i t}\, \Pr\{\text{at most } K-1 \text{ others by } t\}\, dt .
 
@@ -21,17 +23,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.checks import check_budget, check_choice, float_array
+from meritfair.checks import check_budget, check_choice, check_merit
 from meritfair.errors import InputError
+from meritfair.model.allocation import allocate
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from meritfair.arrays import FloatArray
 
-__all__ = ["DESIGNS", "check_merit", "fair_exposure", "merit_share"]
+__all__ = ["DESIGNS", "check_design", "fair_exposure", "merit_share"]
 
-DESIGNS = ("sequential",)
+DESIGNS = ("sequential", "exact", "systematic")  # in the order of engine.rules
 
 _TAIL = 1e-14  # what may be cut off at either end of the integral
 _AGREE = 1e-11  # halving the step must move no exposure by more
@@ -51,7 +54,14 @@ def merit_share(merit: npt.ArrayLike) -> FloatArray:
     return np.asarray(scaled / scaled.sum(axis=-1, keepdims=True))
 
 
-def fair_exposure(merit: npt.ArrayLike, budget: int = 1, design: Any = "sequential") -> FloatArray:
+def fair_exposure(
+    merit: npt.ArrayLike,
+    budget: int = 1,
+    design: Any = "sequential",
+    *,
+    floor: npt.ArrayLike = 0.0,
+    cap: npt.ArrayLike = 1.0,
+) -> FloatArray:
     """Return each arm's probability of being pulled at a step; they sum to the budget.
 
     Parameters
@@ -60,8 +70,11 @@ def fair_exposure(merit: npt.ArrayLike, budget: int = 1, design: Any = "sequenti
         Positive merits; only their ratios matter.
     budget : int
         Arms pulled at each step, from 1 to N.
-    design : {"sequential"}
-        How the arms are drawn: ``sequential`` is the paper's, one after another without putting back.
+    design : {"sequential", "exact", "systematic"}
+        How the arms are drawn: ``sequential`` is the paper's, one after another without putting back. The other two
+        have exposures in proportion to merit up to saturation; `allocate` also says who is saturated.
+    floor, cap : array_like
+        The least and the most exposure of each arm, for designs other than ``sequential``.
 
     Returns
     -------
@@ -73,8 +86,11 @@ def fair_exposure(merit: npt.ArrayLike, budget: int = 1, design: Any = "sequenti
     array([0.5, 0.2, 0.2, 0.1])
     >>> fair_exposure([0.5, 0.2, 0.2, 0.1], budget=2).round(4)
     array([0.8056, 0.4722, 0.4722, 0.25  ])
+    >>> fair_exposure([0.5, 0.2, 0.2, 0.1], budget=2, design="exact")
+    array([1. , 0.4, 0.4, 0.2])
     """
-    check_choice("design", design, DESIGNS)
+    if check_design(design, floor, cap) != "sequential":
+        return allocate(merit, budget, floor=floor, cap=cap).exposure
     g = check_merit(merit)
     n_arms = g.shape[-1]
     K = check_budget(budget, n_arms)
@@ -86,22 +102,20 @@ def fair_exposure(merit: npt.ArrayLike, budget: int = 1, design: Any = "sequenti
     return np.asarray(rows).reshape(g.shape)
 
 
-def check_merit(merit: npt.ArrayLike) -> FloatArray:
-    """Return merits as an array if each is positive and finite."""
-    g = float_array("merit", merit)
-    if g.ndim == 0 or g.shape[-1] == 0:
-        raise InputError(f"merit must hold one number for each arm, got shape {g.shape}")
-    wrong = ~(np.isfinite(g) & (g > 0))
-    if np.any(wrong):
-        at = np.argwhere(wrong)[0]
-        raise InputError(f"merit must be positive and finite, got {g[tuple(at)]} for arm {at[-1]}")
-    return g
+def check_design(design: Any, floor: npt.ArrayLike = 0.0, cap: npt.ArrayLike = 1.0) -> str:
+    """Return `design` if there is such a design, and it can keep floors and caps if there are any."""
+    name = check_choice("design", design, DESIGNS)
+    if name == "sequential" and (np.any(np.asarray(floor) != 0.0) or np.any(np.asarray(cap) != 1.0)):
+        raise InputError("floor and cap need the design 'exact' or 'systematic': a sequential draw cannot keep them")
+    return name
 
 
 def _sequential(log_rate: FloatArray, K: int) -> FloatArray:
     """Return the inclusion probabilities of the sequential draw, for 1 < K < N."""
     log_rate = log_rate - log_rate.max()
     n_arms = len(log_rate)
+    if not log_rate.any():
+        return np.full(n_arms, K / n_arms)  # all alike
     # Before exp(low), the fastest arm arrives with probability below _TAIL. After exp(high), having
     # N - K arms still outstanding is as unlikely: at most 2^N choices of them, each with
     # probability exp(-t · sum of their rates), where the N - K slowest are the likeliest.

@@ -9,7 +9,9 @@ An arm belongs to one of C latent classes, class c with probability :math:`w_c`;
     \Pr(c) \propto w_c \prod_{s,a} \frac{B(\alpha_c + \text{good}, \beta_c + \text{visits} - \text{good})}
     {B(\alpha_c, \beta_c)} .
 
-The uniform prior, one class of Beta(1, 1), knows nothing: its posterior mean is the estimate ``mean``.
+The uniform prior, one class of Beta(1, 1), knows nothing: its posterior mean is the estimate ``mean``. `fit_prior`
+takes the prior from the arms themselves (empirical Bayes): what was seen of many arms tells which kinds there are, and
+the little that was seen of one arm tells of which kind it is. Its posterior mean is the estimate ``pooled``.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from meritfair.arrays import FloatArray
     from meritfair.model.counts import Counts
 
-__all__ = ["Posterior", "Prior"]
+__all__ = ["Posterior", "Prior", "fit_prior", "log_beta"]
 
 _log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
@@ -94,7 +96,7 @@ class Prior:
         good, bad = self.good + seen_good, self.bad + seen_bad
         if self.classes == 1:
             return Posterior(np.ones(good.shape[:-2]), good, bad)
-        evidence = (_log_beta(good, bad) - _log_beta(self.good, self.bad)).sum(axis=(-2, -1))
+        evidence = (log_beta(good, bad) - log_beta(self.good, self.bad)).sum(axis=(-2, -1))
         with np.errstate(divide="ignore"):
             log_chance = np.log(self.weights) + evidence
         chance = np.exp(log_chance - log_chance.max(axis=-1, keepdims=True))
@@ -149,5 +151,51 @@ class Posterior:
         return rng.beta(good, bad)[..., 0, :, :]
 
 
-def _log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
+def fit_prior(counts: Counts, max_classes: int = 4) -> Prior:
+    """Return the prior under which all counts together are most plausible, of as many classes as the evidence is for.
+
+    Nothing is drawn, and the order of arms does not matter. :mod:`meritfair.engine.pooling` has the formulas: EM, a
+    weak hyperprior, and evidence with a price for each parameter that the counts tell of. Arms that have nothing in
+    common, or of which too little was seen to say so, get the uniform prior.
+
+    Parameters
+    ----------
+    counts : Counts
+        What was seen of the arms, shape (N, 2, 2).
+    max_classes : int
+        Most classes to look for.
+
+    Returns
+    -------
+    Prior
+        Its classes by weight, the largest first.
+
+    Examples
+    --------
+    Forty arms of two kinds, each seen eight times in each state under each action:
+
+    >>> from meritfair import Counts
+    >>> good = np.repeat([[[1, 2], [2, 3]], [[6, 7], [7, 8]]], [10, 30], axis=0)
+    >>> prior = fit_prior(Counts(np.full(good.shape, 8), good))
+    >>> prior.weights.round(2)
+    array([0.74, 0.26])
+    >>> (prior.good / (prior.good + prior.bad)).round(2)
+    array([[[0.75, 0.87],
+            [0.87, 0.98]],
+    <BLANKLINE>
+           [[0.14, 0.26],
+            [0.26, 0.38]]])
+    """
+    from meritfair.engine.pooling import fitted_prior, new_pool, pool  # takes a second to load
+
+    if counts.visits.ndim != 3:
+        raise InputError(f"counts must be of one set of arms, shape (N, 2, 2), got {counts.visits.shape}")
+    room = new_pool(counts.n_arms, check_whole("max_classes", max_classes, 1))
+    visits, good = (np.array(x.transpose(1, 2, 0), np.float64, order="C") for x in (counts.visits, counts.good))
+    pool(room, visits, good, np.empty_like(visits), True)
+    return Prior(*fitted_prior(room))
+
+
+def log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the logarithm of the Beta function."""
     return np.asarray(_log_gamma(a) + _log_gamma(b) - _log_gamma(a + b))

@@ -18,12 +18,13 @@ regret grows, not how large it is. How small regret can be is said by :func:`inf
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meritfair.checks import check_budget, check_number, check_whole, float_array
 from meritfair.errors import InputError
+from meritfair.model.allocation import allocate
 from meritfair.model.benefit import benefit_gradient, steady_state
 from meritfair.model.exposure import fair_exposure, merit_share
 from meritfair.model.merit import Exponential
@@ -39,6 +40,8 @@ __all__ = [
     "benefit_error_bound",
     "coverage_gap_limit",
     "expected_visits",
+    "exposure_regret_bound",
+    "exposure_slope",
     "information_limit",
     "largest_exposure",
     "regret_bound",
@@ -90,7 +93,7 @@ def benefit_error_bound(radius: npt.ArrayLike, eta: float, omega: float) -> Floa
     if d.shape[-2:] != (2, 2):
         raise InputError(f"radius must have shape (..., 2, 2) for state and action, got {d.shape}")
     numerator = d[..., 1, 1] + 2 * d[..., 0, 1] + d[..., 1, 0] + 2 * d[..., 0, 0]
-    return np.asarray(numerator / _gaps(eta, omega))  # Theorem 5.4
+    return np.asarray(numerator / (_gap("eta", eta) * _gap("omega", omega)))  # Theorem 5.4
 
 
 def regret_bound(
@@ -127,16 +130,60 @@ def regret_bound(
     >>> float((bound[1] / bound[0]).round(2))          # four times the episodes: about twice the bound
     2.08
     """
-    T = float_array("episodes", episodes)
-    if not np.all(T > 0):
-        raise InputError(f"episodes must be positive, got {T[~(T > 0)].flat[0]}")
+    T = _positive(episodes)
     N = check_whole("n_arms", n_arms, 1)
     allowed = check_number("delta", delta, 0.0, 1.0, open_ends=True)
     t0 = check_number("first_valid_episode", first_valid_episode, 0.0)
     G = check_number("coverage_gap", coverage_gap, 1.0)
     growth = np.sqrt(G * T * np.log(8 * N * T / allowed))
-    constant = 96 * merit.lipschitz / (merit.gamma * _gaps(eta, omega))
+    constant = 96 * merit.lipschitz / (merit.gamma * _gap("eta", eta) * _gap("omega", omega))
     return np.asarray(N * t0 + N * np.sqrt(T) + constant * growth)  # Theorem 5.5
+
+
+def exposure_regret_bound(
+    episodes: npt.ArrayLike,
+    *,
+    n_arms: int,
+    budget: int,
+    merit: Merit,
+    delta: float,
+    first_valid_episode: float,
+    coverage_gap: float,
+    eta: float,
+) -> FloatArray:
+    """Return the bound of `docs/theory.md` on the exposure regret of T episodes with the exact design, for any K.
+
+    2 K t0 + 16 K L (G + 2 sqrt(G T)) sqrt(ln(8 N T / delta)) / (gamma (1 - eta)), with probability at least 1 - delta.
+    For K = 1 it is a bound on the paper's regret, about three times below Theorem 5.5 and without its factor
+    1 / (1 - omega).
+
+    Parameters
+    ----------
+    episodes : array_like
+        T: one number or many, as for a figure.
+    n_arms, budget : int
+    merit : Merit
+    delta : float
+    first_valid_episode, coverage_gap, eta : float
+        t0, G and eta.
+
+    Examples
+    --------
+    >>> known = dict(n_arms=20, budget=4, merit=Exponential(1.0), delta=0.01, first_valid_episode=8, coverage_gap=20,
+    ...              eta=0.9)
+    >>> bound = exposure_regret_bound([10_000, 1_000_000], **known)
+    >>> float((bound[1] / bound[0]).round(1))          # a hundred times the episodes: about ten times the bound
+    10.9
+    """
+    T = _positive(episodes)
+    N = check_whole("n_arms", n_arms, 1)
+    K = check_budget(budget, N)
+    allowed = check_number("delta", delta, 0.0, 1.0, open_ends=True)
+    t0 = check_number("first_valid_episode", first_valid_episode, 0.0)
+    G = check_number("coverage_gap", coverage_gap, 1.0)
+    growth = (G + 2 * np.sqrt(G * T)) * np.sqrt(np.log(8 * N * T / allowed))
+    constant = 16 * K * merit.lipschitz / (merit.gamma * _gap("eta", eta))
+    return np.asarray(2 * K * t0 + constant * growth)
 
 
 def expected_visits(arms: Arms, exposure: npt.ArrayLike, horizon: int) -> FloatArray:
@@ -161,15 +208,38 @@ def expected_visits(arms: Arms, exposure: npt.ArrayLike, horizon: int) -> FloatA
     return np.asarray(state[:, :, None] * action[:, None, :])
 
 
+def exposure_slope(merit: Merit, benefit: FloatArray, budget: int, design: str) -> tuple[FloatArray, FloatArray]:
+    """Return the derivative of shares or exposures by the benefits, as two vectors a and b of shape (N,).
+
+    For the sequential design that of the paper's shares pi, for the others that of the exposures. The derivative of
+    that of arm i by the benefit of arm j is (1 if i = j else 0) a[j] - b[i] a[j]: saturated arms do not move, and what
+    one of the others gains is taken from all of them, in proportion to what they have.
+    """
+    value = merit(benefit)
+    with np.errstate(under="ignore"):
+        growth = merit.derivative(benefit) / value
+    if design == "sequential":
+        share = merit_share(value)
+        return growth * share, share
+    shared = allocate(value, budget)
+    moving = np.where(shared.saturated, 0.0, shared.exposure)
+    return growth * moving, moving / max(float(moving.sum()), np.finfo(float).tiny)
+
+
 def information_limit(
-    arms: Arms, budget: int, episodes: npt.ArrayLike, horizon: int = 200, merit: Merit | None = None
+    arms: Arms,
+    budget: int,
+    episodes: npt.ArrayLike,
+    horizon: int = 200,
+    merit: Merit | None = None,
+    design: Any = "sequential",
 ) -> FloatArray:
     r"""Return about the least fairness regret that any unbiased estimate can have after T episodes.
 
     With the fair exposures, one episode visits (s, a) of arm i so often on average, and no unbiased
     estimate of the benefit has a smaller variance than
     :math:`v_i = \sum_{s,a} (\partial\mu_i/\partial P_i(s,a))^2 P_i(s,a)(1 - P_i(s,a)) / \text{visits}_i(s,a)`
-    (Cramér and Rao). With :math:`J` the derivative of the shares :math:`\pi` by the benefits, the
+    (Cramér and Rao). With :math:`J` the derivative of the shares :math:`\pi` by the benefits, or of the exposures, the
     regret of normal errors of that size is, after t episodes each, in all
 
     .. math:: \sqrt{2/\pi}\, \sum_i \sqrt{\textstyle\sum_j J_{ij}^2 v_j}\; \sum_{t=1}^{T} 1/\sqrt{t} .
@@ -184,6 +254,9 @@ def information_limit(
     horizon : int
     merit : Merit, optional
         By default the paper's, Exponential(3).
+    design : {"sequential", "exact", "systematic"}
+        For the sequential design the limit is on `Run.fairness_regret`, of shares; for the others on
+        `Run.exposure_regret`.
 
     Examples
     --------
@@ -196,25 +269,30 @@ def information_limit(
     if T.dtype.kind not in "iu" or not np.all(T >= 1):
         raise InputError(f"episodes must be whole numbers of at least 1, got {episodes!r}")
     g = Exponential() if merit is None else merit
-    value = g(arms.benefit)
-    visits = expected_visits(arms, fair_exposure(value, budget), horizon)
+    visits = expected_visits(arms, fair_exposure(g(arms.benefit), budget, design), horizon)
     P = arms.transitions
     spread = benefit_gradient(P) ** 2 * P * (1 - P)
     with np.errstate(divide="ignore"):
         variance = np.divide(spread, visits, out=np.zeros_like(spread), where=spread > 0).sum(axis=(-2, -1))
-    share = merit_share(value)
-    slope = g.derivative(arms.benefit) / value * share  # g'_j / sum of g, so that J_ij = slope_j (1{i=j} - share_i)
+    slope, part = exposure_slope(g, arms.benefit, check_budget(budget, arms.n_arms), design)
     each = np.multiply(slope**2, variance, out=np.zeros_like(slope), where=slope > 0)
     if np.isinf(each).any():  # some (s, a) is never visited
         return np.full(T.shape, np.inf)
-    error = np.sqrt((1 - 2 * share) * each + share**2 * each.sum())
+    error = np.sqrt((1 - 2 * part) * each + part**2 * each.sum())
     series = np.cumsum(1 / np.sqrt(np.arange(1, int(T.max()) + 1)))
     return np.asarray(np.sqrt(2 / np.pi) * error.sum() * series[T - 1])
 
 
-def _gaps(eta: float, omega: float) -> float:
-    """Return (1 - eta)(1 - omega), refusing values for which the theorems say nothing."""
-    for name, value in (("eta", eta), ("omega", omega)):
-        if not -1.0 <= value < 1.0:
-            raise InputError(f"{name} must be below 1 (it is not before t0), got {value}")
-    return (1 - eta) * (1 - omega)
+def _positive(episodes: npt.ArrayLike) -> FloatArray:
+    """Return T, one number or many."""
+    T = float_array("episodes", episodes)
+    if not np.all(T > 0):
+        raise InputError(f"episodes must be positive, got {T[~(T > 0)].flat[0]}")
+    return T
+
+
+def _gap(name: str, value: float) -> float:
+    """Return how far eta or omega is from 1, refusing values for which the theorems say nothing."""
+    if not -1.0 <= value < 1.0:
+        raise InputError(f"{name} must be below 1 (it is not before t0), got {value}")
+    return 1 - value

@@ -5,18 +5,25 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+import numpy as np
+
+from meritfair.checks import float_array
 from meritfair.errors import InputError
 from meritfair.model.merit import Merit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from meritfair.arrays import FloatArray
     from meritfair.engine.rules import Rule
     from meritfair.model.counts import Counts
     from meritfair.policies.plans import Plan
 
-__all__ = ["Policy", "View", "check_merit_function"]
+__all__ = ["Bound", "Policy", "View", "bound_setting", "check_merit_function", "plain_setting"]
+
+Bound: TypeAlias = "float | Sequence[float]"  # one number for all arms, or one for each
 
 
 @dataclass(frozen=True)
@@ -34,12 +41,15 @@ class View:
         Arms to pull at each step.
     true_transitions : ndarray, shape (..., N, 2, 2)
         The truth. Only oracles may look.
+    luck : tuple of Generator
+        Random numbers for the plan, one source for each run.
     """
 
     counts: Counts
     episode: int
     budget: int
     true_transitions: FloatArray
+    luck: tuple[np.random.Generator, ...] = ()
 
     @property
     def n_arms(self) -> int:
@@ -65,7 +75,7 @@ class Policy(ABC):
     def settings(self) -> dict[str, Any]:
         """Return the policy's settings as plain values, for results and files."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {k: v.settings() if isinstance(v, Merit) else v for k, v in values.items()}
+        return {name: plain_setting(value) for name, value in values.items()}
 
 
 def check_merit_function(merit: Any) -> Merit:
@@ -75,3 +85,18 @@ def check_merit_function(merit: Any) -> Merit:
     if callable(merit):
         raise InputError("merit must be a merit function; wrap your own as CustomMerit(function, lipschitz=...)")
     raise InputError(f"merit must be a merit function such as Exponential(3.0), got {merit!r}")
+
+
+def plain_setting(value: Any) -> Any:
+    """Return a setting as it comes back from a file."""
+    if isinstance(value, Merit):
+        return value.settings()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def bound_setting(name: str, value: Any) -> Bound:
+    """Return a floor or a cap as a setting: one number between 0 and 1, or one for each arm."""
+    numbers = float_array(name, value)
+    if numbers.ndim > 1 or not np.all((numbers >= 0) & (numbers <= 1)):
+        raise InputError(f"{name} must be a number between 0 and 1, or one for each arm, got {value!r}")
+    return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from meritfair.model.benefit import benefit
+from meritfair.model.exposure import check_design
 from meritfair.model.merit import Exponential, Merit
-from meritfair.policies.base import Policy, check_merit_function
+from meritfair.policies.base import Bound, Policy, bound_setting, check_merit_function
 from meritfair.policies.plans import Lottery
 
 if TYPE_CHECKING:
@@ -24,14 +25,25 @@ class FairOracle(Policy):
     ----------
     merit : Merit
         How benefit becomes merit; the paper's is Exponential(3).
+    design : {"sequential", "exact", "systematic"}
+        How K arms are drawn.
+    floor, cap : float or sequence of float
+        The least and the most exposure of each arm, for designs other than ``sequential``.
     """
 
     name: ClassVar[str] = "fair-oracle"
     constant: ClassVar[bool] = True
     merit: Merit = field(default_factory=Exponential)
+    design: str = "sequential"
+    floor: Bound = 0.0
+    cap: Bound = 1.0
 
     def __post_init__(self) -> None:
         check_merit_function(self.merit)
+        object.__setattr__(self, "floor", bound_setting("floor", self.floor))
+        object.__setattr__(self, "cap", bound_setting("cap", self.cap))
+        check_design(self.design, self.floor, self.cap)
 
     def plan(self, view: View) -> Lottery:
-        return Lottery(self.merit(benefit(view.true_transitions)))  # pi* of Eq. (2)
+        merit = self.merit(benefit(view.true_transitions))
+        return Lottery(merit, self.design, self.floor, self.cap)  # pi* of Eq. (2)

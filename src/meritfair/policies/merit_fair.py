@@ -2,7 +2,8 @@ r"""MF-RMAB: exposure in proportion to estimated merit (Algorithm 1 of the paper
 
 At each episode the policy takes a point of the confidence ball (the paper: the upper corner,
 :math:`P^{+,t}`), computes every arm's benefit :math:`\mu_i^t` there, and draws K arms at each step from
-:math:`\pi_i^t = g(\mu_i^t) / \sum_j g(\mu_j^t)` (Eq. 8), one after another without putting back.
+:math:`\pi_i^t = g(\mu_i^t) / \sum_j g(\mu_j^t)` (Eq. 8), one after another without putting back. Other points of the
+ball learn faster, and other designs draw several arms in proportion to merit: `docs/settings.md` says which to use.
 
 References
 ----------
@@ -16,12 +17,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from meritfair.checks import check_choice, check_number
-from meritfair.engine.rules import LOTTERY, Rule
+from meritfair.engine.rules import LOTTERY, BallRule, Rule
+from meritfair.model.allocation import learning_cap
 from meritfair.model.benefit import benefit
-from meritfair.model.confidence import ESTIMATES, Ball
-from meritfair.model.exposure import DESIGNS
+from meritfair.model.confidence import BALLS, ESTIMATES, Ball
+from meritfair.model.exposure import DESIGNS, check_design
 from meritfair.model.merit import Exponential, Merit
-from meritfair.policies.base import Policy, check_merit_function
+from meritfair.policies.base import Bound, Policy, bound_setting, check_merit_function
 from meritfair.policies.plans import Lottery
 
 if TYPE_CHECKING:
@@ -40,15 +42,22 @@ class MeritFair(Policy):
         How benefit becomes merit; the paper's is Exponential(3).
     delta : float
         Chance that the confidence ball may miss the truth, strictly between 0 and 1.
-    estimate : {"optimistic", "mean", "pessimistic"}
-        Which point of the ball is believed; the paper's is the optimistic corner.
-    design : {"sequential"}
-        How K arms are drawn; the paper's is one after another by merit.
+    estimate : {"optimistic", "pessimistic", "mean", "pooled", "thompson"}
+        Which point of the ball is believed; the paper's is the optimistic corner. `Ball.estimate` tells them apart.
+    design : {"sequential", "exact", "systematic"}
+        How K arms are drawn; the paper's is one after another by merit. With the other two, exposures are in
+        proportion to merit, up to saturation, for any K.
+    floor, cap : float or sequence of float
+        The least and the most exposure of each arm, for designs other than ``sequential``. A cap of 1 is approached
+        as an arm was seen left alone ever more often (`learning_cap`).
+    ball : {"paper", "bernstein", "kl"}
+        How the ball is measured; the last two are tighter.
 
     Examples
     --------
     >>> MeritFair(merit=Exponential(1.0), estimate="mean")
-    MeritFair(merit=Exponential(c=1.0), delta=0.01, estimate='mean', design='sequential')
+    MeritFair(merit=Exponential(c=1.0), delta=0.01, estimate='mean', design='sequential', floor=0.0, cap=1.0,
+              ball='paper')
     """
 
     name: ClassVar[str] = "merit-fair"
@@ -56,17 +65,30 @@ class MeritFair(Policy):
     delta: float = 0.01
     estimate: str = "optimistic"
     design: str = "sequential"
+    floor: Bound = 0.0
+    cap: Bound = 1.0
+    ball: str = "paper"
 
     def __post_init__(self) -> None:
         check_merit_function(self.merit)
         object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
         check_choice("estimate", self.estimate, ESTIMATES)
-        check_choice("design", self.design, DESIGNS)
+        object.__setattr__(self, "floor", bound_setting("floor", self.floor))
+        object.__setattr__(self, "cap", bound_setting("cap", self.cap))
+        check_design(self.design, self.floor, self.cap)
+        check_choice("ball", self.ball, BALLS)
 
     def plan(self, view: View) -> Lottery:
-        ball = Ball(view.counts, view.episode, self.delta)
-        return Lottery(self.merit(benefit(ball.estimate(self.estimate))))  # Eq. (8)
+        ball = Ball(view.counts, view.episode, self.delta, self.ball)
+        merit = self.merit(benefit(ball.estimate(self.estimate, view.luck)))
+        if self.design == "sequential":
+            return Lottery(merit)  # Eq. (8)
+        left_alone = view.counts.visits[..., 0].sum(axis=-1)
+        return Lottery(merit, self.design, self.floor, learning_cap(left_alone, view.budget, self.floor, self.cap))
 
     def rule(self) -> Rule | None:
         merit = self.merit.rule()
-        return None if merit is None else Rule(LOTTERY, ESTIMATES.index(self.estimate), self.delta, merit)
+        if merit is None:
+            return None
+        ball = BallRule(BALLS.index(self.ball), self.delta)
+        return Rule(LOTTERY, ESTIMATES.index(self.estimate), DESIGNS.index(self.design), ball, merit)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from meritfair.checks import check_choice, check_number
-from meritfair.engine.rules import EXPONENTIAL, GREEDY, MeritRule, Rule
+from meritfair.engine.rules import EXPONENTIAL, GREEDY, SEQUENTIAL, BallRule, MeritRule, Rule
 from meritfair.model.benefit import benefit
-from meritfair.model.confidence import ESTIMATES, Ball
+from meritfair.model.confidence import BALLS, ESTIMATES, Ball
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
 
@@ -30,22 +30,27 @@ class Optimal(Policy):
     ----------
     delta : float
         Chance that the confidence ball may miss the truth, strictly between 0 and 1.
-    estimate : {"optimistic", "mean", "pessimistic"}
+    estimate : {"optimistic", "pessimistic", "mean", "pooled", "thompson"}
         Which point of the ball is believed; the paper's is the optimistic corner.
+    ball : {"paper", "bernstein", "kl"}
+        How the ball is measured; the last two are tighter.
     """
 
     name: ClassVar[str] = "optimal"
     delta: float = 0.01
     estimate: str = "optimistic"
+    ball: str = "paper"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
         check_choice("estimate", self.estimate, ESTIMATES)
+        check_choice("ball", self.ball, BALLS)
 
     def plan(self, view: View) -> PriorityTable:
-        ball = Ball(view.counts, view.episode, self.delta)
-        believed = benefit(ball.estimate(self.estimate))
+        ball = Ball(view.counts, view.episode, self.delta, self.ball)
+        believed = benefit(ball.estimate(self.estimate, view.luck))
         return PriorityTable(np.stack([believed, believed], axis=-1))  # the same in either state
 
     def rule(self) -> Rule:
-        return Rule(GREEDY, ESTIMATES.index(self.estimate), self.delta, MeritRule(EXPONENTIAL, 0.0, 0.0))
+        ball = BallRule(BALLS.index(self.ball), self.delta)
+        return Rule(GREEDY, ESTIMATES.index(self.estimate), SEQUENTIAL, ball, MeritRule(EXPONENTIAL, 0.0, 0.0))

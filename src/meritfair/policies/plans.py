@@ -1,9 +1,9 @@
 """Plans: what a policy hands over for the next episode, and the engine plays.
 
-A *lottery* fixes a merit for each arm and draws K arms afresh at each step; a *rotation* pulls those who are next in
-line. They do not look at states, so the engine moves 64 steps at once. A *priority table* gives an index for each arm
-and state, and the K arms with the largest index are pulled; a *step learner* makes such an index anew at every step,
-and learns from what happened. These two are played step by step, compiled.
+A *lottery* fixes a merit for each arm and draws K arms afresh at each step, by one of three designs; a *rotation*
+pulls those who are next in line. They do not look at states, so the engine moves 64 steps at once. A *priority table*
+gives an index for each arm and state, and the K arms with the largest index are pulled; a *step learner* makes such an
+index anew at every step, and learns from what happened. These two are played step by step, compiled.
 
 Arrays of the first three may carry leading axes, one entry for each run.
 """
@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.checks import float_array
+from meritfair.checks import check_merit, float_array
+from meritfair.engine.rules import ROTATION, SEQUENTIAL
 from meritfair.errors import InputError
-from meritfair.model.exposure import check_merit, merit_share
+from meritfair.model.exposure import DESIGNS, check_design, fair_exposure, merit_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy.typing as npt
 
     from meritfair.arrays import FloatArray, IntArray
 
@@ -43,28 +46,46 @@ class Plan(ABC):
         None where pulls depend on states: then the share is taken from the pulls that were made.
         """
 
-    def weights(self, budget: int) -> FloatArray | None:  # noqa: ARG002
-        """Return weights, shape (..., N), by which a lottery plays this plan: 0 is never pulled, infinity always.
+    @abstractmethod
+    def exposure(self, budget: int) -> FloatArray | None:
+        """Return each arm's chance of being pulled at a step, shape (..., N); None where pulls depend on states."""
 
-        None where no lottery can.
+    @property
+    def drawn_by(self) -> int:
+        """How the engine draws this plan, a design of :mod:`meritfair.engine.rules`."""
+        return SEQUENTIAL
+
+    def weights(self, budget: int) -> FloatArray | None:  # noqa: ARG002
+        """Return what the engine draws by, shape (..., N); None where pulls depend on states.
+
+        For a sequential draw these are weights of any scale, where 0 is never pulled and infinity always; for the
+        other designs they are exposures.
         """
         return None
 
 
 @dataclass(frozen=True)
 class Lottery(Plan):
-    """Draw K arms at each step, one after another in proportion to merit.
+    """Draw K arms at each step by merit.
 
     Parameters
     ----------
     merit : ndarray, shape (..., N)
         Positive merits; only their ratios matter.
+    design : {"sequential", "exact", "systematic"}
+        How K arms are drawn, as for `fair_exposure`.
+    floor, cap : float or sequence of float
+        The least and the most exposure of each arm, for designs other than ``sequential``.
     """
 
     merit: FloatArray
+    design: str = "sequential"
+    floor: npt.ArrayLike = 0.0
+    cap: npt.ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "merit", check_merit(self.merit))
+        check_design(self.design, self.floor, self.cap)
 
     @property
     def n_arms(self) -> int:
@@ -73,7 +94,16 @@ class Lottery(Plan):
     def share(self, budget: int) -> FloatArray:  # noqa: ARG002
         return merit_share(self.merit)
 
-    def weights(self, budget: int) -> FloatArray:  # noqa: ARG002
+    def exposure(self, budget: int) -> FloatArray:
+        return fair_exposure(self.merit, budget, self.design, floor=self.floor, cap=self.cap)
+
+    @property
+    def drawn_by(self) -> int:
+        return DESIGNS.index(self.design)
+
+    def weights(self, budget: int) -> FloatArray:
+        if self.drawn_by != SEQUENTIAL:
+            return self.exposure(budget)
         return np.asarray(self.merit / self.merit.max(axis=-1, keepdims=True))
 
 
@@ -109,6 +139,10 @@ class PriorityTable(Plan):
         left = (budget - above.sum(axis=-1, keepdims=True)) / np.maximum(1, level.sum(axis=-1, keepdims=True))
         return np.asarray((above + level * left) / budget)  # ties share what is left
 
+    def exposure(self, budget: int) -> FloatArray | None:
+        share = self.share(budget)
+        return None if share is None else np.asarray(share * budget)
+
     def weights(self, budget: int) -> FloatArray | None:
         index = self.index[..., 0]
         if not np.array_equal(index, self.index[..., 1]):
@@ -135,6 +169,16 @@ class Rotation(Plan):
 
     def share(self, budget: int) -> FloatArray:  # noqa: ARG002
         return np.full(self.length, 1 / self.length)
+
+    def exposure(self, budget: int) -> FloatArray:
+        return np.full(self.length, budget / self.length)
+
+    @property
+    def drawn_by(self) -> int:
+        return ROTATION
+
+    def weights(self, budget: int) -> FloatArray:  # noqa: ARG002
+        return np.ones(self.length)
 
 
 def _learn_nothing(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
@@ -174,4 +218,7 @@ class StepLearner(Plan):
         return self.length
 
     def share(self, budget: int) -> None:  # noqa: ARG002
+        return None
+
+    def exposure(self, budget: int) -> None:  # noqa: ARG002
         return None

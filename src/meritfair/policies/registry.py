@@ -43,7 +43,7 @@ def create(name: str, **settings: Any) -> Policy:
     Examples
     --------
     >>> create("optimal", delta=0.05)
-    Optimal(delta=0.05, estimate='optimistic')
+    Optimal(delta=0.05, estimate='optimistic', ball='paper')
     >>> create("merit-fare")
     Traceback (most recent call last):
     ...

@@ -1,0 +1,250 @@
+"""Records of what was done and what came of it: CSV or Parquet files with the columns arm, round, state, action.
+
+A row says in which state an arm was in a round, 0 (bad) or 1 (good), and what was then done, 0 (left) or 1 (pulled).
+What came of it is the state in the arm's row for the next round, so two such rows make one *transition*. Where the
+next round is missing there is a *gap*, and nothing is counted across it. Arms may join late and leave early, rows may
+come in any order, and other columns are left alone.
+
+The last action before a gap, or of all, has no outcome yet: there the action may be empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meritfair.arrays import frozen
+from meritfair.checks import float_array
+from meritfair.errors import InputError
+from meritfair.model.counts import Counts
+from meritfair.tables import read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from os import PathLike
+
+    import numpy.typing as npt
+
+    from meritfair.arrays import BoolArray, IntArray
+    from meritfair.tables import Table
+
+__all__ = ["Log", "read_log"]
+
+_COLUMNS = ("arm", "round", "state", "action")
+_LARGEST_ROUND = 2**53 - 1  # as a float, no other whole number is rounded to it
+_EMPTY, _WRONG = -1, -2
+_STATES = "must be 0 (bad) or 1 (good), or false or true"
+_ACTIONS = "must be 0 (left) or 1 (pulled), or false or true, or empty if the arm has no row for the next round"
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Log:
+    """What was recorded of each arm in each round, sorted by arm and then by round.
+
+    Parameters
+    ----------
+    arms : iterable
+        The name of the arm, for each row.
+    rounds : array_like
+        The number of the round, for each row: any whole numbers, where the next round is one more.
+    states : array_like
+        0 (bad) or 1 (good), for each row.
+    actions : array_like
+        0 (left) or 1 (pulled), for each row; -1, None or NaN where the arm has no row for the next round.
+
+    Attributes
+    ----------
+    arms : tuple of str
+        The names, in order of first appearance.
+    arm : ndarray
+        Which of them, for each row.
+    rounds, states, actions : ndarray
+        As above; an empty action is -1.
+
+    Examples
+    --------
+    >>> log = Log(["Ada", "Bo", "Ada", "Ada"], rounds=[1, 1, 2, 4], states=[0, 1, 1, 1], actions=[1, 0, 0, None])
+    >>> log
+    Log(4 rows of 2 arms: 1 transition, 1 gap)
+    >>> log.counts.visits[0]
+    array([[0, 1],
+           [0, 0]])
+    """
+
+    arms: tuple[str, ...]
+    arm: IntArray
+    rounds: IntArray
+    states: IntArray
+    actions: IntArray
+
+    def __init__(
+        self,
+        arms: Iterable[object],
+        rounds: npt.ArrayLike,
+        states: npt.ArrayLike,
+        actions: npt.ArrayLike | Sequence[float | None],
+    ) -> None:
+        labels = [str(arm) for arm in arms]
+        known = {name: number for number, name in enumerate(dict.fromkeys(labels))}
+        arm = np.fromiter(map(known.__getitem__, labels), np.int64, len(labels))
+        columns = [_round_array(rounds), _bit_array("states", states), _bit_array("actions", actions)]
+        if not labels or any(column.shape != arm.shape for column in columns):
+            shapes = ", ".join(str(column.shape) for column in (arm, *columns))
+            raise InputError(f"arms, rounds, states and actions must have one value for each row, got shapes {shapes}")
+        order = np.lexsort((columns[0], arm))
+        object.__setattr__(self, "arms", tuple(known))
+        object.__setattr__(self, "arm", frozen(arm[order]))
+        for name, column in zip(("rounds", "states", "actions"), columns, strict=True):
+            object.__setattr__(self, name, frozen(column[order]))
+        self._check(order)
+
+    def _check(self, order: IntArray) -> None:
+        """Refuse rows that contradict each other; `order` says where each row stood."""
+        twice = np.flatnonzero(self._same_arm & (self.rounds[1:] == self.rounds[:-1]))
+        if len(twice):
+            at = twice[np.argmin(order[twice + 1])]
+            who, when = self.arms[self.arm[at]], self.rounds[at]
+            raise _RowError(order[at + 1], "round", f"the arm {who!r} has its round {when} already in", order[at])
+        open_ended = np.flatnonzero(self._followed & (self.actions[:-1] < 0))
+        if len(open_ended):
+            at = open_ended[np.argmin(order[open_ended])]
+            who, when = self.arms[self.arm[at]], self.rounds[at + 1]
+            problem = f"is empty, but the arm {who!r} has its next round, {when}, in"
+            raise _RowError(order[at], "action", problem, order[at + 1])
+
+    @cached_property
+    def _same_arm(self) -> BoolArray:
+        """Whether the next row is of the same arm; one shorter than the rows."""
+        return np.asarray(self.arm[1:] == self.arm[:-1])
+
+    @cached_property
+    def _followed(self) -> BoolArray:
+        """Whether the next row is of the same arm's next round; one shorter than the rows."""
+        return np.asarray(self._same_arm & (self.rounds[1:] - self.rounds[:-1] == 1))
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return len(self.arms)
+
+    @property
+    def transitions(self) -> int:
+        """How many rows have an outcome: the same arm's row for the next round."""
+        return int(self._followed.sum())
+
+    @property
+    def gaps(self) -> int:
+        """How often an arm was lost sight of for a round or more, and then seen again."""
+        return int(self._same_arm.sum()) - self.transitions
+
+    @cached_property
+    def counts(self) -> Counts:
+        """What followed what: counts of the transitions."""
+        now = np.flatnonzero(self._followed)
+        where = 4 * self.arm[now] + 2 * self.states[now] + self.actions[now]
+        visits, good = (
+            np.bincount(cells, minlength=4 * self.n_arms).reshape(-1, 2, 2)
+            for cells in (where, where[self.states[now + 1] == 1])
+        )
+        return Counts(visits, good)
+
+    @property
+    def first_rounds(self) -> IntArray:
+        """The first round of each arm, shape (N,)."""
+        return np.asarray(self.rounds[np.r_[True, ~self._same_arm]])
+
+    @property
+    def last_rounds(self) -> IntArray:
+        """The last round of each arm, shape (N,)."""
+        return np.asarray(self.rounds[np.r_[~self._same_arm, True]])
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    def __repr__(self) -> str:
+        parts = {"row": len(self), "arm": self.n_arms, "transition": self.transitions, "gap": self.gaps}
+        rows, arms, transitions, gaps = (f"{number} {word}{'s' * (number != 1)}" for word, number in parts.items())
+        return f"Log({rows} of {arms}: {transitions}, {gaps})"
+
+
+def read_log(path: str | PathLike[str]) -> Log:
+    r"""Read what was recorded from a .csv or .parquet file with the columns arm, round, state, action.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "log.csv")
+    ...     _ = file.write_text("arm,round,state,action\nAda,1,0,1\nAda,2,1,0\nAda,3,1,\n")
+    ...     read_log(file)
+    Log(3 rows of 1 arm: 2 transitions, 0 gaps)
+    """
+    table = read_table(path, "observations", _COLUMNS)
+    arms = table.text("arm")
+    rounds = table.whole_numbers("round", -_LARGEST_ROUND, _LARGEST_ROUND)
+    states, actions = _read_bits(table, "state", _STATES), _read_bits(table, "action", _ACTIONS)
+    try:
+        return Log(arms, rounds, states, actions)
+    except _RowError as bad:
+        raise table.error(bad.row, bad.column, bad.problem(lambda row: f"line {table.lines[row]}")) from None
+
+
+class _RowError(InputError):
+    """A row that another row contradicts; rows are counted from 0 in the order given."""
+
+    def __init__(self, row: int, column: str, problem: str, other: int) -> None:
+        self.row, self.column, self._problem, self._other = int(row), column, problem, int(other)
+        super().__init__(f"row {self.row}, {column}: {self.problem(lambda row: f'row {row}')}")
+
+    def problem(self, place: Callable[[int], str]) -> str:
+        return f"{self._problem} {place(self._other)}"
+
+
+def _read_bits(table: Table, column: str, wanted: str) -> IntArray:
+    """Return a column of 0 and 1; empty cells are -1 where there may be some."""
+    texts = ["" if cell is None else str(cell).strip().lower() for cell in table.columns[column]]
+    meaning = {text: _bit(text) for text in set(texts)}
+    values = np.fromiter(map(meaning.__getitem__, texts), np.int64, len(texts))
+    wrong = np.flatnonzero(values < (_EMPTY if column == "action" else 0))
+    if len(wrong):
+        row = int(wrong[0])
+        raise table.error(row, column, f"{wanted}, got {table.columns[column][row]!r}")
+    return values
+
+
+def _bit(text: str) -> int:
+    if text in ("true", "false"):
+        return int(text == "true")
+    if text in ("", "nan"):  # the latter is how a Parquet column of floats shows an empty cell
+        return _EMPTY
+    try:
+        number = float(text)
+    except ValueError:
+        return _WRONG
+    return int(number) if number in (0.0, 1.0) else _WRONG
+
+
+def _round_array(rounds: npt.ArrayLike) -> IntArray:
+    given = np.asarray(rounds)
+    if given.dtype.kind == "i":
+        return given.astype(np.int64)
+    numbers = float_array("rounds", rounds)
+    wrong = numbers[~((np.abs(numbers) <= _LARGEST_ROUND) & (numbers == np.round(numbers)))]
+    if wrong.size:
+        raise InputError(f"rounds must hold whole numbers below 2^53, got {wrong.flat[0]}")
+    return numbers.astype(np.int64)
+
+
+def _bit_array(name: str, values: Any) -> IntArray:
+    numbers = float_array(name, values)
+    if name == "actions":
+        numbers = np.where(np.isnan(numbers), float(_EMPTY), numbers)
+    wrong = np.flatnonzero(~np.isin(numbers, (_EMPTY, 0, 1) if name == "actions" else (0, 1)))
+    if len(wrong):
+        allowed = "0 or 1, or -1 if not recorded" if name == "actions" else "0 or 1"
+        raise InputError(f"{name} must be {allowed}, got {numbers.flat[wrong[0]]:g} in row {wrong[0]}")
+    return numbers.astype(np.int64)
