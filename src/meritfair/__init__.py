@@ -15,11 +15,19 @@ if TYPE_CHECKING:
     from meritfair import model as model
     from meritfair import plots as plots
     from meritfair import policies as policies
+    from meritfair.auditing import DrawLog as DrawLog
+    from meritfair.auditing import audit as audit
+    from meritfair.auditing import read_draws as read_draws
+    from meritfair.datasets.logs import Log as Log
+    from meritfair.datasets.logs import read_log as read_log
     from meritfair.errors import FileError as FileError
     from meritfair.errors import InputError as InputError
     from meritfair.errors import MeritfairError as MeritfairError
     from meritfair.errors import MissingExtraError as MissingExtraError
+    from meritfair.fitting import fit as fit
     from meritfair.model import theory as theory
+    from meritfair.model.allocation import Allocation as Allocation
+    from meritfair.model.allocation import allocate as allocate
     from meritfair.model.arms import Arms as Arms
     from meritfair.model.benefit import benefit as benefit
     from meritfair.model.benefit import steady_state as steady_state
@@ -27,6 +35,8 @@ if TYPE_CHECKING:
     from meritfair.model.confidence import confidence_radius as confidence_radius
     from meritfair.model.counts import Counts as Counts
     from meritfair.model.draws import draw as draw
+    from meritfair.model.draws import draw_exposures as draw_exposures
+    from meritfair.model.draws import joint_exposure as joint_exposure
     from meritfair.model.exposure import fair_exposure as fair_exposure
     from meritfair.model.exposure import merit_share as merit_share
     from meritfair.model.merit import Affine as Affine
@@ -35,7 +45,11 @@ if TYPE_CHECKING:
     from meritfair.model.merit import Logistic as Logistic
     from meritfair.model.merit import Merit as Merit
     from meritfair.model.merit import Power as Power
+    from meritfair.model.posterior import Posterior as Posterior
+    from meritfair.model.posterior import Prior as Prior
+    from meritfair.model.posterior import fit_prior as fit_prior
     from meritfair.model.theory import information_limit as information_limit
+    from meritfair.model.uncertainty import assess as assess
     from meritfair.policies import FairOracle as FairOracle
     from meritfair.policies import MeritFair as MeritFair
     from meritfair.policies import NoAction as NoAction
@@ -51,13 +65,19 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "meritfair": ["datasets", "metrics", "model", "plots", "policies"],
+    "meritfair.auditing": ["DrawLog", "audit", "read_draws"],
+    "meritfair.datasets.logs": ["Log", "read_log"],
+    "meritfair.fitting": ["fit"],
+    "meritfair.model.allocation": ["Allocation", "allocate"],
+    "meritfair.model.draws": ["draw", "draw_exposures", "joint_exposure"],
+    "meritfair.model.posterior": ["Posterior", "Prior", "fit_prior"],
+    "meritfair.model.uncertainty": ["assess"],
     "meritfair.errors": ["FileError", "InputError", "MeritfairError", "MissingExtraError"],
     "meritfair.model": ["theory"],
     "meritfair.model.arms": ["Arms"],
     "meritfair.model.benefit": ["benefit", "steady_state"],
     "meritfair.model.confidence": ["Ball", "confidence_radius"],
     "meritfair.model.counts": ["Counts"],
-    "meritfair.model.draws": ["draw"],
     "meritfair.model.exposure": ["fair_exposure", "merit_share"],
     "meritfair.model.merit": ["Affine", "CustomMerit", "Exponential", "Logistic", "Merit", "Power"],
     "meritfair.model.theory": ["information_limit"],

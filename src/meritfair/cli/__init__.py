@@ -36,10 +36,12 @@ def _top(
 ) -> None: ...
 
 
-from meritfair.cli import bench, catalogue, simulate, theory  # noqa: E402
+from meritfair.cli import audit, bench, catalogue, fit, simulate, theory  # noqa: E402
 
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
+app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
+app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("datasets")(catalogue.datasets)
 app.command("policies")(catalogue.policies)
 app.command("bench", epilog=bench.EXAMPLES)(bench.bench)

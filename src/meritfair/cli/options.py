@@ -11,35 +11,45 @@ import typer
 from meritfair.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from meritfair.model.arms import Arms
     from meritfair.model.merit import Merit
     from meritfair.policies.base import Policy
 
 __all__ = [
+    "RESULTS",
     "AuthorsOption",
+    "BallOption",
     "BudgetOption",
+    "CapOption",
     "DatasetOption",
     "DeltaOption",
+    "DesignOption",
     "EpisodesOption",
     "FileOption",
+    "FloorOption",
     "HorizonOption",
     "JsonOption",
     "MeritOption",
     "NumberOption",
+    "PlotOption",
     "RunsOption",
     "SeedOption",
     "WorkersOption",
     "make_arms",
     "make_merit",
     "make_policy",
+    "number_option",
     "split_settings",
 ]
 
 _ARMS = "The arms"
 _RULES = "The rules"
+RESULTS = "The results"
 
 
-def _number(kind: type[int] | type[float], *flags: str, help: str, panel: str | None = None) -> Any:  # noqa: A002
+def number_option(kind: type[int] | type[float], *flags: str, help: str, panel: str | None = None) -> Any:  # noqa: A002
     """Return an option for a number whose error message names the value."""
     word, wanted = ("INTEGER", "a whole number") if kind is int else ("NUMBER", "a number")
 
@@ -72,14 +82,16 @@ FileOption = Annotated[
         rich_help_panel=_ARMS,
     ),
 ]
-NumberOption = Annotated[int | None, _number(int, "--arms", "-n", help="How many arms (N); 5 by default.", panel=_ARMS)]
+NumberOption = Annotated[
+    int | None, number_option(int, "--arms", "-n", help="How many arms (N); 5 by default.", panel=_ARMS)
+]
 AuthorsOption = Annotated[
     bool,
     typer.Option("--authors", help="The very instances of the paper's authors, number 1, 2, …", rich_help_panel=_ARMS),
 ]
-BudgetOption = Annotated[int, _number(int, "--budget", "-k", help="Arms pulled at each step (K).", panel=_RULES)]
-EpisodesOption = Annotated[int, _number(int, "--episodes", "-t", help="Episodes in a run (T).", panel=_RULES)]
-HorizonOption = Annotated[int, _number(int, "--horizon", help="Steps in an episode (H).", panel=_RULES)]
+BudgetOption = Annotated[int, number_option(int, "--budget", "-k", help="Arms pulled at each step (K).", panel=_RULES)]
+EpisodesOption = Annotated[int, number_option(int, "--episodes", "-t", help="Episodes in a run (T).", panel=_RULES)]
+HorizonOption = Annotated[int, number_option(int, "--horizon", help="Steps in an episode (H).", panel=_RULES)]
 MeritOption = Annotated[
     str,
     typer.Option(
@@ -90,17 +102,50 @@ MeritOption = Annotated[
         rich_help_panel=_RULES,
     ),
 ]
-DeltaOption = Annotated[
-    float, _number(float, "--delta", help="Chance that the confidence ball may miss the truth.", panel=_RULES)
+DesignOption = Annotated[
+    str,
+    typer.Option(
+        "--design",
+        metavar="NAME",
+        help="How K arms are drawn by merit: [cyan]sequential[/] (the paper's), [cyan]exact[/] or [cyan]systematic[/] "
+        "(exposure in proportion to merit).",
+        rich_help_panel=_RULES,
+    ),
 ]
-RunsOption = Annotated[int, _number(int, "--runs", "-r", help="Independent repetitions.")]
+FloorOption = Annotated[
+    float,
+    number_option(float, "--floor", help="The least exposure of any arm; not with a sequential design.", panel=_RULES),
+]
+CapOption = Annotated[
+    float,
+    number_option(float, "--cap", help="The most exposure of any arm; not with a sequential design.", panel=_RULES),
+]
+BallOption = Annotated[
+    str,
+    typer.Option(
+        "--ball",
+        metavar="NAME",
+        help="How confidence is measured: [cyan]paper[/], or tighter [cyan]bernstein[/] or [cyan]kl[/].",
+        rich_help_panel=_RULES,
+    ),
+]
+DeltaOption = Annotated[
+    float, number_option(float, "--delta", help="Chance that the confidence ball may miss the truth.", panel=_RULES)
+]
+RunsOption = Annotated[int, number_option(int, "--runs", "-r", help="Independent repetitions.")]
 SeedOption = Annotated[
     int | None,
-    _number(int, "--seed", "-s", help="Fixes every random number; without it, a new one is taken and shown."),
+    number_option(int, "--seed", "-s", help="Fixes every random number; without it, a new one is taken and shown."),
 ]
 WorkersOption = Annotated[
     int | None,
-    _number(int, "--workers", help="Runs played at the same time; all cores by default. Results do not depend on it."),
+    number_option(
+        int, "--workers", help="Runs played at the same time; all cores by default. Results do not depend on it."
+    ),
+]
+PlotOption = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE", help="Draw the figure: .png, .pdf or .svg.", rich_help_panel=RESULTS),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of a table.")]
 
@@ -142,13 +187,13 @@ def make_merit(text: str) -> Merit:
     return merit_from_settings({"kind": kind, **settings})
 
 
-def make_policy(text: str, merit: Merit, delta: float) -> Policy:
-    """Make a policy from the text of --policy; merit and delta apply where it has such settings."""
+def make_policy(text: str, rules: Mapping[str, Any]) -> Policy:
+    """Make a policy from the text of --policy; the rules (merit, delta, …) apply where it has such settings."""
     from meritfair.policies import registry
 
     name, settings = split_settings(text)
     has = {f.name for f in dataclasses.fields(registry.policy_class(name))}
-    shared = {key: value for key, value in {"merit": merit, "delta": delta}.items() if key in has}
+    shared = {key: value for key, value in rules.items() if key in has}
     return registry.create(name, **{**shared, **settings})
 
 

@@ -6,12 +6,25 @@ import json
 import math
 import sys
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from meritfair.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
-__all__ = ["finite", "print_json", "print_note", "print_table", "progress_bar"]
+__all__ = [
+    "check_folder",
+    "check_plot",
+    "finite",
+    "print_json",
+    "print_note",
+    "print_table",
+    "progress_bar",
+    "save_figure",
+]
 
 
 def print_json(value: Any) -> None:
@@ -95,3 +108,27 @@ def progress_bar(parts: int = 1) -> Iterator[Callable[[str], Callable[[int, int]
             return lambda done, total: bar.update(task, completed=before + done / total)
 
         yield begin
+
+
+def check_plot(plot: Path | None) -> None:
+    """Refuse a figure that could not be drawn, before time is spent."""
+    if plot is None:
+        return
+    if plot.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise InputError(f"--plot {plot}: a figure is a .png, .pdf or .svg file")
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("--plot", "plots")
+    check_folder("--plot", plot)
+
+
+def check_folder(option: str, file: Path) -> None:
+    """Refuse a file whose folder is not there."""
+    if not file.parent.is_dir():
+        raise InputError(f"{option} {file}: there is no folder {file.parent}")
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure, whole or not at all."""
+    from meritfair.storage import write_whole
+
+    write_whole(path, lambda temporary: figure.savefig(temporary, dpi=160))

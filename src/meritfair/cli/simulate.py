@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from meritfair.cli.options import (
+    RESULTS,
     AuthorsOption,
+    BallOption,
     BudgetOption,
+    CapOption,
     DatasetOption,
     DeltaOption,
+    DesignOption,
     EpisodesOption,
     FileOption,
+    FloorOption,
     HorizonOption,
     JsonOption,
     MeritOption,
     NumberOption,
+    PlotOption,
     RunsOption,
     SeedOption,
     WorkersOption,
@@ -27,10 +32,11 @@ from meritfair.cli.options import (
     make_merit,
     make_policy,
 )
-from meritfair.cli.show import print_json, print_note, print_table, progress_bar
-from meritfair.errors import InputError, MissingExtraError
+from meritfair.cli.show import check_plot, print_json, print_note, print_table, progress_bar, save_figure
+from meritfair.errors import InputError
 
 if TYPE_CHECKING:
+    from meritfair.metrics import Interval
     from meritfair.run import Run
 
 __all__ = ["EXAMPLES", "simulate"]
@@ -42,8 +48,6 @@ EXAMPLES = """Compare the paper's algorithm with its baseline on the authors' ow
 Twenty patients, four calls a day, three ways to choose, kept for later:
 
 [cyan]meritfair simulate -d cpap -n 20 -k 4 -p merit-fair -p merit-fair:estimate=mean -p random --out results[/]"""
-
-_RESULTS = "The results"
 
 
 def simulate(
@@ -71,6 +75,10 @@ def simulate(
     episodes: EpisodesOption = 300,
     horizon: HorizonOption = 200,
     merit: MeritOption = "exponential:c=3",
+    design: DesignOption = "sequential",
+    floor: FloorOption = 0.0,
+    cap: CapOption = 1.0,
+    ball: BallOption = "paper",
     delta: DeltaOption = 0.01,
     carry_states: Annotated[
         bool,
@@ -78,6 +86,14 @@ def simulate(
             "--carry-states",
             help="States run on between episodes; else each starts at random.",
             rich_help_panel="The rules",
+        ),
+    ] = False,
+    exposure_regret: Annotated[
+        bool,
+        typer.Option(
+            "--exposure-regret",
+            help="Measure the regret on exposures also for sequential draws of several arms: an integral an episode.",
+            rich_help_panel=RESULTS,
         ),
     ] = False,
     runs: RunsOption = 10,
@@ -90,13 +106,10 @@ def simulate(
             "-o",
             metavar="PATH",
             help="Keep the runs: a folder, or for one policy a .parquet or .npz file.",
-            rich_help_panel=_RESULTS,
+            rich_help_panel=RESULTS,
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the figure: .png, .pdf or .svg.", rich_help_panel=_RESULTS),
-    ] = None,
+    plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Play policies on arms that they do not know, and show how fair each was.
@@ -110,9 +123,16 @@ def simulate(
     texts = policy or ["merit-fair", "optimal"]
     if len(set(texts)) < len(texts):
         raise InputError(f"the same policy twice: {', '.join(texts)}")
-    yardstick = make_merit(merit)
-    players = {text: make_policy(text, yardstick, delta) for text in texts}
-    _check_plot(plot)
+    rules: dict[str, Any] = {
+        "merit": make_merit(merit),
+        "design": design,
+        "floor": floor,
+        "cap": cap,
+        "ball": ball,
+        "delta": delta,
+    }
+    players = {text: make_policy(text, rules) for text in texts}
+    check_plot(plot)
     instances = make_arms(
         dataset, arms_file, arms, runs=runs, budget=budget, authors=authors, same=same_arms, seed=root
     )
@@ -128,8 +148,8 @@ def simulate(
                 horizon=horizon,
                 seed=root,
                 carry_states=carry_states,
-                merit=yardstick,
-                delta=delta,
+                exposure_regret=exposure_regret,
+                **rules,
                 workers=workers,
                 progress=begin(text),
             )
@@ -138,7 +158,7 @@ def simulate(
     if plot is not None:
         from meritfair.plots import plot_runs
 
-        _save_figure(plot_runs(list(results.values()), list(results)), plot)
+        save_figure(plot_runs(list(results.values()), list(results)), plot)
     written = [str(file) for file in (*files.values(), plot) if file is not None]
     if as_json:
         _show_json(results, written)
@@ -168,23 +188,6 @@ def _slug(text: str) -> str:
     return "".join(c if c.isalnum() or c in "-._" else "-" for c in text)
 
 
-def _check_plot(plot: Path | None) -> None:
-    if plot is None:
-        return
-    if plot.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise InputError(f"--plot {plot}: a figure is a .png, .pdf or .svg file")
-    if find_spec("matplotlib") is None:
-        raise MissingExtraError("--plot", "plots")
-    if not plot.parent.is_dir():
-        raise InputError(f"--plot {plot}: there is no folder {plot.parent}")
-
-
-def _save_figure(figure: Any, path: Path) -> None:
-    from meritfair.storage import write_whole
-
-    write_whole(path, lambda temporary: figure.savefig(temporary, dpi=160))
-
-
 def _show_json(results: dict[str, Run], files: list[str]) -> None:
     policies = {
         text: {
@@ -196,47 +199,48 @@ def _show_json(results: dict[str, Run], files: list[str]) -> None:
     print_json({"policies": policies, "files": files})
 
 
-_COLUMNS = [
-    ("policy", "left"),
-    ("fairness\nregret", "right"),
-    ("95 %\ninterval", "right"),
-    ("good\nstate", "right"),
-    ("Gini", "right"),
-    ("longest\nwait", "right"),
-    ("t0", "right"),
-    ("G", "right"),
-]
 _LEGEND = (
-    "Fairness regret: distance from fair exposure, added up over episodes (0 is perfect, at most 2 an episode). "
+    "Fairness regret: distance of the shares of merit from the fair ones, added up over episodes (0 is perfect, at "
+    "most 2 an episode), with a 95 % interval. {exposure}"
     "Good state: share of arms in it. Gini of the pulls: 0 is equal. "
     "Longest wait: steps that some arm went without a pull. t0: the episode after which every eta is below 1, "
     "so that the paper's bound applies. G: the most episodes that some arm waited for one that saw it "
     "in both states under both actions."
 )
+_LEGEND_EXPOSURE = "Exposure regret: the same for the chances of being pulled, which sum to the budget. "
 
 
 def _show_table(results: dict[str, Run], files: list[str]) -> None:
-    rows = [_row(text, run) for text, run in results.items()]
-    print_table(_COLUMNS, rows, next(iter(results.values())).description)
-    print_note(_LEGEND)
+    runs = list(results.values())
+    found = [run.summary() for run in runs]
+    several = runs[0].budget > 1 and not all(math.isnan(each["exposure_regret"].mean) for each in found)
+    columns = {
+        "fairness\nregret": [_with_interval(each["fairness_regret"]) for each in found],
+        "exposure\nregret": [_with_interval(each["exposure_regret"]) for each in found] if several else None,
+        "good\nstate": [f"{100 * each['good_state'].mean:.1f} %" for each in found],
+        "Gini": ["–" if math.isnan(each["gini"].mean) else f"{each['gini'].mean:.2f}" for each in found],
+        "longest\nwait": [f"{each['longest_wait'].mean:,.0f}" for each in found],
+        "t0": [_late(run) + f"{each['first_valid_episode'].mean:,.0f}" for run, each in zip(runs, found, strict=True)],
+        "G": [f"{each['coverage_gap'].mean:,.0f}" for each in found],
+    }
+    shown = {heading: cells for heading, cells in columns.items() if cells is not None}
+    names = [text.replace(":", "\n", 1).replace(",", ",\n") for text in results]
+    headings = [("policy", "left"), *((heading, "right") for heading in shown)]
+    print_table(headings, list(zip(names, *shown.values(), strict=True)), runs[0].description)
+    print_note(_LEGEND.format(exposure=_LEGEND_EXPOSURE if several else ""))
     for file in files:
         typer.echo(f"wrote {file}")
 
 
-def _row(text: str, run: Run) -> list[str]:
-    s = run.summary()
-    regret, gini = s["fairness_regret"], s["gini"].mean
-    late = "≥ " if (run.first_valid_episode == run.episodes).any() else ""
-    return [
-        text.replace(":", "\n", 1),
-        _short(regret.mean),
-        "–" if math.isnan(regret.low) else f"{_short(regret.low)} – {_short(regret.high)}",
-        f"{100 * s['good_state'].mean:.1f} %",
-        "–" if math.isnan(gini) else f"{gini:.2f}",
-        f"{s['longest_wait'].mean:,.0f}",
-        f"{late}{s['first_valid_episode'].mean:,.0f}",
-        f"{s['coverage_gap'].mean:,.0f}",
-    ]
+def _with_interval(value: Interval) -> str:
+    """Return a mean over runs, and below it its interval if there is one."""
+    if math.isnan(value.mean):
+        return "–"
+    return _short(value.mean) + ("" if math.isnan(value.low) else f"\n{_short(value.low)}–{_short(value.high)}")
+
+
+def _late(run: Run) -> str:
+    return "≥ " if (run.first_valid_episode == run.episodes).any() else ""
 
 
 def _short(value: float) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from meritfair.cli.options import (
     AuthorsOption,
     BudgetOption,
     DatasetOption,
     DeltaOption,
+    DesignOption,
     EpisodesOption,
     FileOption,
     HorizonOption,
@@ -41,6 +42,7 @@ def theory(
     episodes: EpisodesOption = 1000,
     horizon: HorizonOption = 200,
     merit: MeritOption = "exponential:c=3",
+    design: DesignOption = "sequential",
     delta: DeltaOption = 0.01,
     seed: SeedOption = None,
     as_json: JsonOption = False,
@@ -55,7 +57,7 @@ def theory(
 
     root = fresh_seed(seed)
     g = make_merit(merit)
-    policy = MeritFair(merit=g, delta=delta)
+    policy = MeritFair(merit=g, delta=delta, design=design)
     (instance,) = make_arms(dataset, arms_file, arms, runs=1, budget=budget, authors=authors, same=False, seed=root)
     with progress_bar() as begin:
         run = simulate(
@@ -67,7 +69,7 @@ def theory(
             seed=root,
             progress=begin("one run of merit-fair"),
         )
-    rows = _rows(instance, run, g, delta)
+    rows = _rows(instance, run, g, delta, design)
     if as_json:
         values = {key: value for key, _, value, _ in rows}
         print_json({"seed": root, "settings": run.settings["problem"], "values": values})
@@ -75,17 +77,27 @@ def theory(
         _show(rows, run)
 
 
-def _rows(arms: Arms, run: Run, merit: Merit, delta: float) -> list[tuple[str, str, float, str]]:
+def _rows(arms: Arms, run: Run, merit: Merit, delta: float, design: str) -> list[tuple[str, str, float, str]]:
     """Return (key, symbol, value, what it is) for each line of the table."""
     from meritfair.model import theory as formulas
 
     T, H, K = run.episodes, run.horizon, run.budget
     t0, G = int(run.first_valid_episode[0]), int(run.coverage_gap[0])
     eta, omega = float(run.largest_eta[0]), float(run.largest_omega[0])
-    bound = math.inf
+    bound = exposure_bound = math.inf
     if t0 < T:
-        known = {"first_valid_episode": t0, "coverage_gap": G, "eta": eta, "omega": omega}
-        bound = float(formulas.regret_bound(T, n_arms=arms.n_arms, merit=merit, delta=delta, **known))
+        known: dict[str, Any] = {
+            "first_valid_episode": t0,
+            "coverage_gap": G,
+            "eta": eta,
+            "delta": delta,
+            "n_arms": arms.n_arms,
+        }
+        bound = float(formulas.regret_bound(T, merit=merit, omega=omega, **known))
+        if K == 1 or design != "sequential":
+            exposure_bound = float(formulas.exposure_regret_bound(T, budget=K, merit=merit, **known))
+    on = "shares" if design == "sequential" else "exposures"
+    regret = run.fairness_regret if design == "sequential" else run.exposure_regret
     gap_limit = formulas.coverage_gap_limit(arms.epsilon, arms.n_arms, K, H, merit)
     return [
         ("epsilon", "epsilon", arms.epsilon, "probabilities stay this far from 0 and 1"),
@@ -97,12 +109,13 @@ def _rows(arms: Arms, run: Run, merit: Merit, delta: float) -> list[tuple[str, s
         ("eta", "eta", eta, "measured: largest after t0 (Definition 5.2)"),
         ("omega", "omega", omega, "measured: largest after t0 (Definition 5.2)"),
         ("regret_bound", "bound", bound, f"on regret after {T:,} episodes (Theorem 5.5, for K = 1)"),
-        ("trivial_bound", "2 T", 2.0 * T, "more regret than this is not possible"),
-        ("fairness_regret", "regret", float(run.fairness_regret.sum()), "measured in this run of merit-fair"),
+        ("exposure_regret_bound", "on exposures", exposure_bound, "the same for any K, with an exact design"),
+        ("trivial_bound", "2 T", 2.0 * T, "more regret on shares than this is not possible"),
+        ("fairness_regret", "regret", float(regret.sum()), f"on {on}, measured in this run of merit-fair"),
         (
             "information_limit",
             "limit",
-            float(formulas.information_limit(arms, K, T, H, merit)),
+            float(formulas.information_limit(arms, K, T, H, merit, design)),
             "about the least that an unbiased estimate can reach",
         ),
     ]

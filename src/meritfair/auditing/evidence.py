@@ -1,0 +1,246 @@
+r"""Audit a log of draws: whether the arms got the exposures that were stated.
+
+In round r arm i was to be drawn with probability :math:`e_{ri}`, and :math:`x_{ri}` says whether it was. The
+hypothesis is that, given all earlier rounds, :math:`\Pr(x_{ri}=1) = e_{ri}` for every arm; how the arms of a round
+depend on each other is left open. Everything here may be looked at after every round.
+
+**Evidence.** An e-value is money made by betting against the hypothesis, from 1, at odds that are fair if it holds:
+a nonnegative martingale, so that it ever reaches :math:`1/\alpha` with probability at most :math:`\alpha` (Ville).
+For a group (or an arm, a group of one) of :math:`n_r` members let :math:`D_r = \sum_i (x_{ri} - e_{ri})`. A bet
+multiplies the money by :math:`1 + \lambda_r D_r`. Since :math:`D_r \ge -c_r` with :math:`c_r = \sum_i e_{ri}`,
+
+.. math:: \lambda_r = \frac{m}{1 + c_r m}, \qquad m = e^{\theta} - 1, \quad \theta > 0,
+
+leaves at least :math:`1/(1 + c_r m) > 0`, whatever the dependence; for a bet on too few draws :math:`D_r` and
+:math:`-D_r` change places and :math:`c_r = n_r - \sum_i e_{ri}`. For one arm this is exactly the likelihood ratio of
+odds that are shifted by :math:`e^{\pm\theta}`. The e-value is the average over :math:`\theta` in `SHIFTS`, both ways.
+
+**Many arms.** Arm i owns a part :math:`w_i` of the level: those of the first round share 3/4 evenly, and when later
+the arms grow from M' to M, the new ones get :math:`M_1/(4 M' M)` each, which adds up to at most 1/4 however many come
+and whatever made them come. The sum of the :math:`w_i` times e-values, with what no arm owns yet, is an e-value again.
+The same holds for groups.
+
+**Overall** is the average of two e-values, or three. The sum over arms finds one favoured arm. The sum over groups, if
+there are any, finds a favoured group. Bets on a learned direction, :math:`D_r = \sum_i s_{ri} (x_{ri} - e_{ri})` with
+:math:`s_{ri} = S_{ri} / (V_{ri} + q)`, which is what the residuals :math:`S` and variances :math:`V` of earlier rounds
+say of the arm's odds, find a bias spread thinly over many; they are averaged over `DIRECTIONS`, the q, and over betting
+on all arms or only on those drawn too often, which risks less when arms are many. Since the average of three is at
+least a third of each, single e-values are shown times their *stake*, :math:`w_i` over two or three. They are compared
+with :math:`1/\alpha` as the overall one is, none gets there without it, and the probability that fair draws are ever
+accused of anything is at most :math:`\alpha`.
+
+**Intervals.** With :math:`p_{ri}` the true chance, :math:`\psi_c(\lambda) = (-\ln(1-c\lambda) - c\lambda)/c^2` and
+:math:`D_r \ge -c_r`, the product of
+:math:`\exp(\lambda (D_r - \sum_i (p_{ri} - e_{ri})) - \psi_{c_r}(\lambda) D_r^2)` is a supermartingale for every
+:math:`\lambda < 1/c_r`, as :math:`\exp(\lambda\xi - \psi_c(\lambda)\xi^2) \le 1 + \lambda\xi` for
+:math:`\xi \ge -c` (Fan, Grama and Liu 2015; Howard, Ramdas, McAuliffe and Sekhon 2021). An average over :math:`\lambda`
+bounds the true shortfall :math:`\sum_r \sum_i (e_{ri} - p_{ri})` at all times, also when it drifts. One whose
+:math:`\lambda` a later round forbids loses its money.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from meritfair.arrays import AnyArray, FloatArray, IntArray
+    from meritfair.auditing.log import DrawLog
+
+__all__ = [
+    "DIRECTIONS",
+    "SHIFTS",
+    "Histories",
+    "histories",
+    "log_direction",
+    "log_evidence",
+    "parts_of_level",
+    "shortfall_bounds",
+    "together",
+]
+
+SHIFTS = 0.005 * 2.0 ** np.arange(10)  # theta: odds shifted by half a percent up to thirteen times
+DIRECTIONS = (4.0, 32.0, 256.0, 2048.0)  # q: biases of the odds of about 1/sqrt(q) are expected
+_FIRST_ROUND = 0.75  # part of the level that the arms of the first round share
+_RATES = 2.0 ** np.arange(4, -10, -1)  # lambda, for one arm
+
+
+@dataclass(frozen=True, eq=False)
+class Histories:
+    """The rounds of each unit (an arm or a group), one unit after another, each in order of time.
+
+    ``round`` and ``unit`` are numbers from 0; ``size`` is how many members took part, ``expected`` and ``drawn`` how
+    many were to be drawn and were, ``most`` how many could be; ``starts`` is where each unit begins.
+    """
+
+    unit: IntArray
+    round: IntArray
+    size: FloatArray
+    expected: FloatArray
+    drawn: FloatArray
+    most: FloatArray
+    starts: IntArray
+
+    @cached_property
+    def deviation(self) -> FloatArray:
+        """D: drawn less expected."""
+        return self.drawn - self.expected
+
+    @cached_property
+    def losses(self) -> tuple[FloatArray, FloatArray]:
+        """The most that D, and that -D, can be below zero."""
+        return self.expected, np.maximum(0.0, self.most - self.expected)
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """How many rounds each unit has."""
+        return np.diff(np.append(self.starts, len(self.unit)))
+
+    def total(self, values: AnyArray) -> FloatArray:
+        """Return the sum over each unit's rounds."""
+        return np.asarray(np.add.reduceat(values, self.starts), dtype=np.float64)
+
+    def running(self, values: FloatArray) -> FloatArray:
+        """Return the sums over each unit's rounds up to each."""
+        sums = np.cumsum(values)
+        return np.asarray(sums - np.repeat((sums - values)[self.starts], self.lengths))
+
+    def last(self, values: FloatArray) -> FloatArray:
+        """Return the value at each unit's last round."""
+        return np.asarray(values[self.starts + self.lengths - 1])
+
+
+def histories(log: DrawLog, unit: IntArray, fixed_budget: bool) -> Histories:
+    """Gather the rows of the log by unit and round; `unit` has a number for each row."""
+    key = unit * len(log.rounds) + log.round
+    order = np.argsort(key, kind="stable")
+    begins = np.flatnonzero(np.diff(key[order], prepend=-1))
+    size = np.diff(np.append(begins, len(key))).astype(np.float64)
+    of_unit, of_round = np.divmod(key[order[begins]], len(log.rounds))
+    most = size
+    if fixed_budget:
+        taken, there = np.bincount(log.round, log.drawn)[of_round], np.bincount(log.round)[of_round]
+        most = np.where(size < there, np.minimum(size, taken), size)
+    return Histories(
+        of_unit,
+        of_round,
+        size,
+        np.add.reduceat(log.exposure[order], begins),
+        np.add.reduceat(log.drawn[order], begins),
+        most,
+        np.flatnonzero(np.diff(of_unit, prepend=-1)),
+    )
+
+
+def parts_of_level(first: IntArray) -> FloatArray:
+    """Return each unit's part of the level, from the number of the round in which it first took part."""
+    there = np.cumsum(np.bincount(first)).astype(np.float64)
+    before = np.append(there[0], there[:-1])
+    late = (1 - _FIRST_ROUND) * there[0] / (before[first] * there[first])
+    return np.asarray(np.where(first == 0, _FIRST_ROUND / there[0], late))
+
+
+def log_evidence(units: Histories, tick: Callable[[], None]) -> FloatArray:
+    """Return the logarithm of each unit's e-value after each of its rounds, without its stake."""
+    mixed = np.full(len(units.unit), -np.inf)
+    for theta in SHIFTS:
+        m = math.expm1(theta)
+        for sign, loss in zip((m, -m), units.losses, strict=True):
+            mixed = np.logaddexp(mixed, units.running(np.log1p(sign * units.deviation / (1 + loss * m))))
+        tick()
+    certain = (units.expected == 0) & (units.drawn > 0) | (units.expected == units.size) & (units.drawn < units.size)
+    impossible = units.running(certain.astype(np.float64)) > 0.5
+    return np.where(impossible, np.inf, mixed - math.log(2 * len(SHIFTS)))
+
+
+def together(units: Histories, log_e: FloatArray, parts: FloatArray, n_rounds: int) -> FloatArray:
+    """Return the logarithm of the sum of the units' parts times e-values, with what none owns yet, after each round."""
+    until = np.append(units.round[1:], n_rounds)
+    until[units.starts[1:] - 1] = n_rounds
+    owned = np.cumsum(np.bincount(units.round[units.starts], parts, n_rounds))
+    sums = _log_sums(units.round, until, log_e + np.log(parts)[units.unit], n_rounds)
+    return np.asarray(np.logaddexp(sums, np.log(1 - owned)))
+
+
+def _log_sums(begin: IntArray, end: IntArray, logs: FloatArray, length: int) -> FloatArray:
+    """Return for each time the logarithm of the sum of what holds then; each holds from `begin` to before `end`.
+
+    Times are halved again and again, and each summand goes to the few longest stretches that make up its time.
+    So nothing is ever subtracted, which would lose all digits when an e-value falls from a great height.
+    """
+    size = 1 << (length - 1).bit_length()
+    sums = np.full(2 * size, -np.inf)  # stretch k is made of the stretches 2 k and 2 k + 1
+    left, right = begin + size, end + size
+    while len(left):
+        for alone, stretch in ((left % 2 == 1, left), (right % 2 == 1, right - 1)):
+            np.logaddexp.at(sums, stretch[alone], logs[alone])
+        left, right = (left + 1) // 2, right // 2
+        more = left < right
+        left, right, logs = left[more], right[more], logs[more]
+    width = 1
+    while width < size:
+        whole, halves = sums[width : 2 * width], sums[2 * width : 4 * width]
+        np.logaddexp(halves, np.repeat(whole, 2), out=halves)
+        width *= 2
+    return sums[size : size + length]
+
+
+def log_direction(arms: Histories, n_rounds: int, tick: Callable[[], None]) -> FloatArray:
+    """Return the logarithm of the e-value of bets on the learned direction, after each round."""
+    variance = arms.expected * (1 - arms.expected)
+    residual_before = arms.running(arms.deviation) - arms.deviation
+    variance_before = arms.running(variance) - variance
+    mixed = np.full(n_rounds, -np.inf)
+    for q in DIRECTIONS:
+        direction = residual_before / (variance_before + q)
+        for s in (direction, np.maximum(direction, 0.0)):
+            gain = np.bincount(arms.round, s * arms.deviation, n_rounds)
+            loss = np.bincount(arms.round, np.where(s > 0, s * arms.losses[0], -s * arms.losses[1]), n_rounds)
+            mixed = np.logaddexp(mixed, np.cumsum(np.log1p(gain / (1 + loss))))
+        tick()
+    return np.asarray(mixed - math.log(2 * len(DIRECTIONS)))
+
+
+def shortfall_bounds(units: Histories, level: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on each unit's true mean shortfall for a member and round; each unit has a level of its own."""
+    turns, entitled = units.total(units.size), units.total(units.expected)
+    short = -units.total(units.deviation)
+    too_many, too_few = (_most_luck(units, loss, level / 2) for loss in units.losses)
+    low = np.maximum((short - too_few) / turns, entitled / turns - 1)
+    high = np.minimum((short + too_many) / turns, entitled / turns)
+    return low, high
+
+
+def _most_luck(units: Histories, loss: FloatArray, level: FloatArray) -> FloatArray:
+    """Return how far each unit's draws can have strayed by chance to the side on which D loses at most `loss`."""
+    rates = _RATES / units.most[units.starts].clip(1)[:, None]
+    spent = np.empty_like(rates)
+    square = units.deviation**2
+    for k in range(len(_RATES)):
+        rate = np.repeat(rates[:, k], units.lengths)
+        x = rate * loss
+        spent[:, k] = units.total(np.where(x < 0.99, rate**2 * _curve(np.minimum(x, 0.99)) * square, np.inf))
+    goal = np.log(len(_RATES) / level)
+    luck = ((goal[:, None] + spent) / rates).min(axis=1)
+    some = np.isfinite(luck)
+    rates, spent, goal, at = rates[some], spent[some], goal[some], luck[some]
+    for _ in range(6):  # Newton's method on a convex function, from above: every step is a valid bound
+        powers = rates * at[:, None] - spent
+        top = powers.max(axis=1, keepdims=True)
+        weight = np.exp(powers - top)
+        height = top[:, 0] + np.log(weight.sum(axis=1)) - goal
+        at = at - height * weight.sum(axis=1) / (weight * rates).sum(axis=1)
+    luck[some] = at
+    return np.asarray(luck)
+
+
+def _curve(x: FloatArray) -> FloatArray:
+    """Return (-log(1 - x) - x) / x**2, which is 1/2 at 0."""
+    big = np.maximum(x, 1e-5)
+    return np.where(x < 1e-5, 0.5 + x / 3, (-np.log1p(-big) - big) / big**2)

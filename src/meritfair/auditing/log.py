@@ -1,0 +1,186 @@
+"""A log of draws: who took part in which round, with which stated exposure, and who was drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meritfair.arrays import frozen
+from meritfair.checks import float_array
+from meritfair.errors import InputError
+from meritfair.tables import Table, read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    import numpy.typing as npt
+
+    from meritfair.arrays import AnyArray, BoolArray, FloatArray, IntArray
+
+__all__ = ["DrawLog", "read_draws"]
+
+
+class DrawLog:
+    """What was stated and what was drawn: a row for each arm that took part in a round, in any order.
+
+    Parameters
+    ----------
+    rounds : array_like of int
+        The round of each row. Rounds happened in the order of their numbers, which may have gaps.
+    arms : sequence
+        The name of each row's arm.
+    exposure : array_like
+        The probability with which the arm was to be drawn in that round.
+    drawn : array_like of 0 and 1
+        Whether it was.
+    group : sequence, optional
+        The group of each row's arm, always the same for an arm.
+
+    Attributes
+    ----------
+    names, group_names : tuple of str
+        The arms and the groups, in order of appearance.
+    arm, round : ndarray of int
+        For each row the place of its arm in ``names``, and of its round in ``rounds``.
+    exposure, drawn : ndarray
+        For each row.
+    rounds : ndarray of int
+        The numbers of the rounds, in order.
+    group : ndarray of int, or None
+        For each arm the place of its group in ``group_names``.
+
+    Examples
+    --------
+    >>> log = DrawLog([1, 1, 2, 2], ["Ada", "Bo", "Ada", "Bo"], [0.7, 0.3, 0.6, 0.4], [1, 0, 0, 1])
+    >>> log
+    DrawLog of 2 arms in 2 rounds, 4 rows
+    >>> DrawLog([1, 1], ["Ada", "Ada"], [0.7, 0.3], [1, 0])
+    Traceback (most recent call last):
+    ...
+    meritfair.errors.InputError: the arm 'Ada' has two rows for round 1
+    """
+
+    def __init__(
+        self,
+        rounds: npt.ArrayLike,
+        arms: Sequence[Any] | AnyArray,
+        exposure: npt.ArrayLike,
+        drawn: npt.ArrayLike,
+        group: Sequence[Any] | AnyArray | None = None,
+    ) -> None:
+        labels, chance = float_array("rounds", rounds), float_array("exposure", exposure)
+        hit = float_array("drawn", drawn)
+        self.names, arm = _encode(arms)
+        self.group_names, row_group = _encode(() if group is None else group)
+        columns = [labels, arm, chance, hit, *([] if group is None else [row_group])]
+        if any(column.shape != (len(labels),) for column in columns):
+            raise InputError("rounds, arms, exposure, drawn and group must be lists of the same length")
+        if len(labels) == 0:
+            raise InputError("the log has no rows")
+        _check_all("rounds must be whole numbers", labels, (labels == np.round(labels)) & (np.abs(labels) < 2**53))
+        _check_all("exposure must lie between 0 and 1", chance, (chance >= 0) & (chance <= 1))
+        _check_all("drawn must be 0 or 1", hit, (hit == 0) | (hit == 1))
+        self.rounds, place = np.unique(labels.astype(np.int64), return_inverse=True)
+        self.arm, self.round = frozen(arm), frozen(place.astype(np.int64))
+        self.exposure, self.drawn = frozen(chance), frozen(hit)
+        twice = _first_twice(arm, place)
+        if twice:
+            row = twice[1]
+            raise InputError(f"the arm {self.names[arm[row]]!r} has two rows for round {labels[row]:.0f}")
+        self.group = None if group is None else self._group_of_arms(row_group)
+
+    def _group_of_arms(self, row_group: IntArray) -> IntArray:
+        moved = _first_move(self.arm, row_group)
+        if moved:
+            before, after = (self.group_names[row_group[row]] for row in moved)
+            raise InputError(f"the arm {self.names[self.arm[moved[1]]]!r} is in two groups, {before!r} and {after!r}")
+        of_arm = np.zeros(len(self.names), np.int64)
+        of_arm[self.arm] = row_group
+        return frozen(of_arm)
+
+    def __len__(self) -> int:
+        return len(self.round)
+
+    def __repr__(self) -> str:
+        return f"DrawLog of {len(self.names):,} arms in {len(self.rounds):,} rounds, {len(self):,} rows"
+
+
+def read_draws(path: str | PathLike[str], group: str | None = None) -> DrawLog:
+    r"""Read a log from a .csv or .parquet file with the columns round, arm, exposure, drawn.
+
+    Parameters
+    ----------
+    path : path
+    group : str, optional
+        A further column that says to which group the row's arm belongs.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "draws.csv")
+    ...     _ = file.write_text("round,arm,exposure,drawn,sex\n1,Ada,0.6,1,f\n1,Bo,0.4,0,m\n")
+    ...     read_draws(file, group="sex").group_names
+    ('f', 'm')
+    """
+    table = read_table(path, "draws", ["round", "arm", "exposure", "drawn", *([group] if group is not None else [])])
+    rounds, arms = table.whole_numbers("round", 0), table.text("arm")
+    exposure = table.numbers("exposure", 0, 1)
+    drawn = _with_words(table, "drawn").whole_numbers("drawn", 0, 1)
+    groups = table.text(group) if group is not None else None
+    codes = _encode(arms)[1]
+    twice = _first_twice(codes, rounds)
+    if twice:
+        first, row = twice
+        problem = f"the arm {arms[row]!r} of round {rounds[row]} stands in line {table.lines[first]} already"
+        raise table.error(row, "arm", problem)
+    if group is not None and groups is not None:
+        moved = _first_move(codes, _encode(groups)[1])
+        if moved:
+            first, row = moved
+            problem = (
+                f"the arm {arms[row]!r} is {groups[row]!r} here and {groups[first]!r} in line {table.lines[first]}"
+            )
+            raise table.error(row, group, problem)
+    return DrawLog(rounds, arms, exposure, drawn, groups)
+
+
+def _with_words(table: Table, column: str) -> Table:
+    """Return the table with 1 and 0 for true and false, as dataframe libraries write them."""
+    words = {"true": 1, "false": 0}
+    cells = [words.get(c.strip().lower(), c) if isinstance(c, str) else c for c in table.columns[column]]
+    return Table(table.file, {**table.columns, column: cells}, table.lines)
+
+
+def _check_all(rule: str, values: FloatArray, right: BoolArray) -> None:
+    if not right.all():
+        raise InputError(f"{rule}, got {values[~right][0]:g}")
+
+
+def _encode(values: Sequence[Any] | AnyArray) -> tuple[tuple[str, ...], IntArray]:
+    """Return the different values as text, in order of appearance, and the number of each row's."""
+    seen: dict[str, int] = {}
+    plain = values.tolist() if isinstance(values, np.ndarray) else values
+    codes = np.array([seen.setdefault(str(value), len(seen)) for value in plain], dtype=np.int64)
+    return tuple(seen), codes
+
+
+def _first_twice(arm: IntArray, rounds: IntArray) -> tuple[int, int] | None:
+    """Return the first row whose arm and round were there before, after the row where they were."""
+    order = np.lexsort((rounds, arm))  # stable: rows that agree stay in order
+    same = (np.diff(arm[order]) == 0) & (np.diff(rounds[order]) == 0)
+    if not same.any():
+        return None
+    at = np.flatnonzero(same)
+    at = at[np.argmin(order[at + 1])]
+    return int(order[at]), int(order[at + 1])
+
+
+def _first_move(arm: IntArray, group: IntArray) -> tuple[int, int] | None:
+    """Return the first row whose group is not that of the arm's first row, after that row."""
+    _, first, inverse = np.unique(arm, return_index=True, return_inverse=True)
+    moved = np.flatnonzero(group != group[first[inverse]])
+    return (int(first[inverse[moved[0]]]), int(moved[0])) if len(moved) else None

@@ -1,0 +1,258 @@
+"""What a log of draws proves: the verdict, tables of arms and groups, and how the evidence went."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from meritfair.tables import write_table
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import numpy.typing as npt
+    from matplotlib.figure import Figure
+
+    from meritfair.arrays import BoolArray, FloatArray, IntArray
+
+__all__ = ["Audit", "AuditTable", "Budget", "Course", "Evidence", "Violation", "readable"]
+
+
+class Violation(NamedTuple):
+    """A draw that the stated exposure rules out: drawn at exposure 0, or left at exposure 1."""
+
+    round: int
+    arm: str
+    exposure: float
+
+
+class Budget(NamedTuple):
+    """How many were drawn in a round; `uneven` counts rounds in which the exposures do not add up to that."""
+
+    smallest: int
+    largest: int
+    uneven: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """An e-value now and at its largest, as logarithms since it may exceed all floats; `found` is the round of 1/alpha.
+
+    Examples
+    --------
+    >>> Evidence(log_e=2.0, log_largest=4.0, found=17, alpha=0.05).violated
+    True
+    """
+
+    log_e: float
+    log_largest: float
+    found: int | None
+    alpha: float
+
+    @property
+    def e_value(self) -> float:
+        """The e-value after the last round."""
+        return float(_exp(self.log_e))
+
+    @property
+    def largest(self) -> float:
+        """The largest e-value after any round."""
+        return float(_exp(self.log_largest))
+
+    @property
+    def p_value(self) -> float:
+        """A p-value that may be looked at after every round."""
+        return min(1.0, float(_exp(-self.log_largest)))
+
+    @property
+    def violated(self) -> bool:
+        """Whether the e-value has ever reached 1/alpha."""
+        return self.found is not None
+
+
+@dataclass(frozen=True, eq=False)
+class AuditTable:
+    """What the log says of each arm, or of each group. Arrays have an entry for each.
+
+    Attributes
+    ----------
+    names : tuple of str
+    members, rounds, turns : ndarray
+        Arms; rounds in which any took part; rows of the log, so that rates are by member and round.
+    entitled, drawn : ndarray
+        The sum of the stated exposures, and how often they were drawn.
+    shortfall, low, high : ndarray
+        Stated exposure less draws by turn; and between which the true value lies, stated exposure less true chance:
+        all of the table at all times with probability 1 - alpha.
+    stake : ndarray
+        By which the e-values are multiplied, since there are many; divide to have that of one chosen beforehand.
+    log_e, log_largest : ndarray
+        Logarithms of the e-value now, and at its largest.
+    flagged : ndarray of bool
+        Whether the e-value ever reached 1/alpha. Then the overall one has reached it, too.
+    """
+
+    names: tuple[str, ...]
+    members: IntArray
+    rounds: IntArray
+    turns: IntArray
+    entitled: FloatArray
+    drawn: FloatArray
+    low: FloatArray
+    high: FloatArray
+    stake: FloatArray
+    log_e: FloatArray
+    log_largest: FloatArray
+    flagged: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def shortfall(self) -> FloatArray:
+        """Stated exposure less draws, by turn."""
+        return (self.entitled - self.drawn) / self.turns
+
+    @property
+    def e_value(self) -> FloatArray:
+        """The e-values after the last round."""
+        return _exp(self.log_e)
+
+    @property
+    def largest(self) -> FloatArray:
+        """The largest e-values after any round."""
+        return _exp(self.log_largest)
+
+    @property
+    def p_value(self) -> FloatArray:
+        """P-values, allowing for all that was looked at, whenever it was."""
+        return np.minimum(1.0, _exp(-self.log_largest))
+
+    def columns(self, what: str) -> dict[str, list[Any]]:
+        """Return the table as columns of plain values; the first is called `what`."""
+        names = ("members", "rounds", "turns", "entitled", "drawn", "shortfall", "low", "high")
+        evidence = ("e_value", "largest", "p_value", "stake", "flagged")
+        return {what: list(self.names), **{name: getattr(self, name).tolist() for name in (*names, *evidence)}}
+
+    def most_suspicious(self, most: int) -> IntArray:
+        """Return the places of those with the largest e-values, the largest first."""
+        return np.argsort(-self.log_largest, kind="stable")[:most]
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Logarithms of e-values after each round: overall, the largest of any arm so far, and of each group.
+
+    ``groups`` has shape (groups, rounds) and is NaN before a group first takes part.
+    """
+
+    rounds: IntArray
+    overall: FloatArray
+    arms: FloatArray
+    groups: FloatArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """What a log of draws proves; made by `audit`.
+
+    Attributes
+    ----------
+    alpha : float
+        The chance that fair draws are ever accused of anything: overall, or of any arm or group.
+    overall : Evidence
+        Against the hypothesis that every arm was drawn with its stated exposures.
+    arms, groups : AuditTable
+        For single arms and groups; ``groups`` is None if the log has none.
+    certain : tuple of Violation
+        Draws that the stated exposures rule out.
+    budget : Budget
+    rounds : ndarray
+        The numbers of the rounds.
+    """
+
+    alpha: float
+    fixed_budget: bool
+    overall: Evidence
+    arms: AuditTable
+    groups: AuditTable | None
+    certain: tuple[Violation, ...]
+    budget: Budget
+    rounds: IntArray
+    _overall: FloatArray
+    _largest_arm: FloatArray
+    _groups: tuple[tuple[IntArray, FloatArray], ...]
+
+    def __repr__(self) -> str:
+        o, need = self.overall, readable(-math.log(self.alpha))
+        if not o.violated:
+            return (
+                f"The draws are compatible with the stated exposures: e-value {readable(o.log_e)}, at most "
+                f"{readable(o.log_largest)} so far; {need} would be needed at level {self.alpha:g}."
+            )
+        if self.certain:
+            count, first = len(self.certain), self.certain[0]
+            did = "was drawn" if first.exposure == 0 else "was not drawn"
+            return (
+                f"The draws did not follow the stated exposures: {count:,} of them {'is' if count == 1 else 'are'} "
+                f"impossible, first in round {first.round}, where {first.arm} {did} at exposure {first.exposure:g}."
+            )
+        return (
+            f"The draws did not follow the stated exposures: the e-value passed {need} in round {o.found} and reached "
+            f"{readable(o.log_largest)}. Fair draws ever pass {need} with probability at most {self.alpha:g}."
+        )
+
+    @cached_property
+    def course(self) -> Course:
+        """How the e-values went, round by round."""
+        return self.course_at(np.arange(len(self.rounds)))
+
+    def course_at(self, looks: IntArray) -> Course:
+        """Return the e-values after some of the rounds, which are counted from 0."""
+        groups = np.full((len(self._groups), len(looks)), np.nan)
+        for values, (when, log_e) in zip(groups, self._groups, strict=True):
+            last = np.searchsorted(when, looks, side="right") - 1
+            values[last >= 0] = log_e[last[last >= 0]]
+        return Course(self.rounds[looks], self._overall[looks], self._largest_arm[looks], groups)
+
+    def save(self, path: str | PathLike[str]) -> tuple[Path, ...]:
+        """Write the table of arms to a .csv or .parquet file, and that of groups beside it; return the files."""
+        file = Path(path)
+        write_table(file, "audits", self.arms.columns("arm"))
+        if self.groups is None:
+            return (file,)
+        beside = file.with_name(f"{file.stem}-groups{file.suffix}")
+        write_table(beside, "audits", self.groups.columns("group"))
+        return file, beside
+
+    def plot(self) -> Figure:
+        """Draw the evidence over the rounds, and the shortfall of each group, or of the most suspicious arms."""
+        from meritfair.auditing.figure import plot_audit
+
+        return plot_audit(self)
+
+
+def _exp(power: npt.ArrayLike) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(power))
+
+
+def readable(log_e: float) -> str:
+    """Return an e-value in few digits, from its logarithm.
+
+    Examples
+    --------
+    >>> readable(math.log(0.412)), readable(math.log(20)), readable(1000.0), readable(math.inf)
+    ('0.41', '20', '2e+434', 'infinite')
+    """
+    if math.isinf(log_e):
+        return "infinite" if log_e > 0 else "0"
+    if log_e < math.log(1e5):
+        return f"{math.exp(log_e):.2g}" if log_e < math.log(99) else f"{math.exp(log_e):,.0f}"
+    power = log_e / math.log(10)
+    return f"{10 ** (power % 1):.0f}e+{math.floor(power)}"

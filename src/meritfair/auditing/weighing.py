@@ -1,0 +1,156 @@
+"""From a log to its audit: all arms, all groups and the draws as a whole are weighed together, at one level."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meritfair.auditing.evidence import (
+    DIRECTIONS,
+    SHIFTS,
+    Histories,
+    histories,
+    log_direction,
+    log_evidence,
+    parts_of_level,
+    shortfall_bounds,
+    together,
+)
+from meritfair.auditing.report import Audit, AuditTable, Budget, Evidence, Violation
+from meritfair.checks import check_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.auditing.log import DrawLog
+
+__all__ = ["audit"]
+
+_UNEVEN = 0.01  # exposures that were rounded do not add up to the last digit
+
+
+def audit(
+    log: DrawLog, alpha: float = 0.05, *, fixed_budget: bool = False, progress: Callable[[int, int], None] | None = None
+) -> Audit:
+    """Weigh the evidence that the draws of a log did not follow the stated exposures.
+
+    Parameters
+    ----------
+    log : DrawLog
+    alpha : float
+        The chance of a false alarm that is allowed, however often the growing log is audited.
+    fixed_budget : bool
+        Take it as given that the number of draws in each round was set before the draw. No group can then get more
+        than that, which makes it much quicker to find a group that gets too little when groups are large.
+    progress : callable, optional
+        Is told how many of how many steps are done.
+
+    Examples
+    --------
+    >>> from meritfair import DrawLog
+    >>> rng = np.random.default_rng(1)
+    >>> rounds, arms = np.repeat(np.arange(500), 2), ["Ada", "Bo"] * 500
+    >>> heads = rng.random(500) < 0.7
+    >>> log = DrawLog(rounds, arms, np.full(1000, 0.5), np.column_stack([heads, ~heads]).ravel())
+    >>> report = audit(log)
+    >>> report.overall.violated, report.overall.found, report.arms.flagged.tolist()
+    (True, 97, [True, True])
+    """
+    level = check_number("alpha", alpha, 0.0, 1.0, open_ends=True)
+    n_rounds, kinds = len(log.rounds), 2 if log.group is None else 3
+    tick = _ticks(progress, (len(SHIFTS) + 1) * (kinds - 1) + len(DIRECTIONS))
+    arms = histories(log, log.arm, False)
+    arm_table, arm_logs, overall = _weigh(
+        arms, log.names, np.ones(len(log.names), np.int64), n_rounds, kinds, level, tick
+    )
+    group_table: AuditTable | None = None
+    courses: tuple[tuple[IntArray, FloatArray], ...] = ()
+    if log.group is not None:
+        groups = histories(log, log.group[log.arm], fixed_budget)
+        sizes = np.bincount(log.group)
+        group_table, logs, summed = _weigh(groups, log.group_names, sizes, n_rounds, kinds, level, tick)
+        courses = tuple(zip(*(np.split(part, groups.starts[1:]) for part in (groups.round, logs)), strict=True))
+        overall = np.logaddexp(overall, summed)
+    overall = np.logaddexp(overall, log_direction(arms, n_rounds, tick)) - math.log(kinds)
+    largest_arm = np.full(n_rounds, -np.inf)
+    np.maximum.at(largest_arm, arms.round, arm_logs)
+    return Audit(
+        alpha=level,
+        fixed_budget=fixed_budget,
+        overall=_evidence(overall, log.rounds, level),
+        arms=arm_table,
+        groups=group_table,
+        certain=_certain(log),
+        budget=_budget(log),
+        rounds=log.rounds,
+        _overall=overall,
+        _largest_arm=np.maximum.accumulate(largest_arm),
+        _groups=courses,
+    )
+
+
+def _ticks(progress: Callable[[int, int], None] | None, total: int) -> Callable[[], None]:
+    done = 0
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    return tick
+
+
+def _weigh(
+    units: Histories,
+    names: tuple[str, ...],
+    members: IntArray,
+    n_rounds: int,
+    kinds: int,
+    alpha: float,
+    tick: Callable[[], None],
+) -> tuple[AuditTable, FloatArray, FloatArray]:
+    """Return the table of the units, logarithms of their staked e-values by row, and of their sum by round."""
+    parts = parts_of_level(units.round[units.starts])
+    plain = log_evidence(units, tick)
+    summed = together(units, plain, parts, n_rounds)
+    low, high = shortfall_bounds(units, alpha * parts)
+    log_e = plain + np.log(parts / kinds)[units.unit]
+    largest = np.maximum.reduceat(log_e, units.starts)
+    tick()
+    table = AuditTable(
+        names=names,
+        members=members,
+        rounds=units.lengths,
+        turns=units.total(units.size).astype(np.int64),
+        entitled=units.total(units.expected),
+        drawn=units.total(units.drawn),
+        low=low,
+        high=high,
+        stake=parts / kinds,
+        log_e=units.last(log_e),
+        log_largest=largest,
+        flagged=largest >= -math.log(alpha),
+    )
+    return table, log_e, summed
+
+
+def _evidence(log_e: FloatArray, rounds: IntArray, alpha: float) -> Evidence:
+    passed = np.flatnonzero(log_e >= -math.log(alpha))
+    return Evidence(float(log_e[-1]), float(log_e.max()), int(rounds[passed[0]]) if len(passed) else None, alpha)
+
+
+def _certain(log: DrawLog) -> tuple[Violation, ...]:
+    wrong = np.flatnonzero((log.exposure == 0) & (log.drawn == 1) | (log.exposure == 1) & (log.drawn == 0))
+    wrong = wrong[np.argsort(log.round[wrong], kind="stable")]
+    return tuple(
+        Violation(int(log.rounds[log.round[row]]), log.names[log.arm[row]], float(log.exposure[row])) for row in wrong
+    )
+
+
+def _budget(log: DrawLog) -> Budget:
+    drawn, stated = np.bincount(log.round, log.drawn), np.bincount(log.round, log.exposure)
+    return Budget(int(drawn.min()), int(drawn.max()), int((np.abs(drawn - stated) > _UNEVEN).sum()))

@@ -1,0 +1,177 @@
+"""`meritfair fit`: what a record of rounds says of each arm, and which exposure it is due."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from meritfair.cli.options import (
+    RESULTS,
+    BudgetOption,
+    CapOption,
+    DesignOption,
+    FloorOption,
+    JsonOption,
+    MeritOption,
+    PlotOption,
+    make_merit,
+    number_option,
+)
+from meritfair.cli.show import check_plot, print_json, print_note, print_table, progress_bar, save_figure
+from meritfair.errors import InputError
+
+if TYPE_CHECKING:
+    from meritfair.datasets.logs import Log
+    from meritfair.fitting import Fit
+
+__all__ = ["EXAMPLES", "fit"]
+
+EXAMPLES = """A file with a row for each person and round, four calls a round, all results in a table:
+
+[cyan]meritfair fit log.csv --budget 4 --out people.csv --plot people.png[/]
+
+The table can be simulated from: [cyan]meritfair simulate --arms-file people.csv --budget 4[/]"""
+
+_MOST_ROWS = 20
+
+
+def fit(
+    log: Annotated[
+        Path,
+        typer.Argument(metavar="LOG", help="A .csv or .parquet file with columns arm, round, state, action."),
+    ],
+    budget: BudgetOption = 1,
+    merit: MeritOption = "exponential:c=3",
+    design: DesignOption = "exact",
+    floor: FloorOption = 0.0,
+    cap: CapOption = 1.0,
+    estimate: Annotated[
+        str,
+        typer.Option(
+            "--estimate",
+            metavar="NAME",
+            help="Each arm by itself ([cyan]mean[/]), or with what all say together ([cyan]pooled[/]).",
+        ),
+    ] = "mean",
+    level: Annotated[
+        float, number_option(float, "--level", help="How sure intervals shall be of holding the truth.")
+    ] = 0.95,
+    seed: Annotated[int, number_option(int, "--seed", "-s", help="Fixes the draws behind the intervals.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Keep all rows: a .csv or .parquet file, which --arms-file can read.",
+            rich_help_panel=RESULTS,
+        ),
+    ] = None,
+    plot: PlotOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Estimate from a record how much each arm benefits, how sure that is, and which exposure it is due.
+
+    State is 0 (bad) or 1 (good), action 0 (left) or 1 (pulled). Rows may come in any order, rounds may be missing.
+    """
+    from meritfair.datasets.logs import read_log
+    from meritfair.fitting import fit as estimate_arms
+
+    g = make_merit(merit)
+    check_plot(plot)
+    _check_out(out)
+    seen = read_log(log)
+    with progress_bar() as begin:
+        found = estimate_arms(
+            seen,
+            merit=g,
+            budget=budget,
+            design=design,
+            estimate=estimate,
+            level=level,
+            seed=seed,
+            floor=floor,
+            cap=cap,
+            progress=begin("intervals"),
+        )
+    if out is not None:
+        found.save(out)
+    if plot is not None:
+        save_figure(found.plot(), plot)
+    written = [str(file) for file in (out, plot) if file is not None]
+    if as_json:
+        print_json({"settings": found.settings, "log": _log_numbers(seen), "arms": found.table(), "files": written})
+    else:
+        _show(log, seen, found, out)
+        for name in written:
+            typer.echo(f"wrote {name}")
+
+
+def _check_out(out: Path | None) -> None:
+    """Refuse a file that cannot be written, before anything is read."""
+    from meritfair.storage import check_suffix
+    from meritfair.tables import SUFFIXES
+
+    if out is None:
+        return
+    check_suffix(out, "fits", SUFFIXES)
+    if not out.parent.is_dir():
+        raise InputError(f"--out {out}: there is no folder {out.parent}")
+
+
+def _log_numbers(log: Log) -> dict[str, int]:
+    return {
+        "rows": len(log),
+        "arms": log.n_arms,
+        "transitions": log.transitions,
+        "gaps": log.gaps,
+        "first_round": int(log.first_rounds.min()),
+        "last_round": int(log.last_rounds.max()),
+    }
+
+
+_LEGEND = (
+    "Seen: transitions, from a row to the same arm's next round. Pulled: how many of them with a pull. Benefit: how "
+    "much more often the arm is good when it is always pulled than when it never is. Exposure: the chance of a pull at "
+    "each step that its merit entitles it to. Intervals hold the truth with a probability of"
+)
+
+
+def _show(file: Path, log: Log, found: Fit, out: Path | None) -> None:
+    level = f"{100 * found.assessment.level:g} %"
+    names = [("arm", "left"), ("seen", "right"), ("pulled", "right")]
+    columns = [*names, *((f"{what}, and\n{level} interval", "right") for what in ("benefit", "exposure"))]
+    rows = sorted(found.table(), key=lambda row: -row["exposure"])
+    digits = max(2, 1 + math.ceil(math.log10(len(rows) / found.settings["budget"])))
+    print_table(columns, [_cells(row, digits) for row in rows[:_MOST_ROWS]], found.description)
+    if len(rows) > _MOST_ROWS:
+        where = "--out FILE keeps all" if out is None else f"all are in {out}"
+        typer.echo(f"… and {len(rows) - _MOST_ROWS:,} more with no more exposure; {where}.\n")
+    print_note(f"{_LEGEND} {level}.")
+    print_note(f"{file}: {_about(log, found)}.")
+
+
+def _cells(row: dict[str, Any], digits: int) -> list[str]:
+    """Return the cells of an arm; exposures are small where arms are many, and get more digits."""
+    benefit, low, high = (f"{row[name]:z5.2f}" for name in ("benefit", "benefit_low", "benefit_high"))
+    exposure, least, most = (f"{row[name]:.{digits}f}" for name in ("exposure", "exposure_low", "exposure_high"))
+    seen = [row["arm"], f"{row['seen']:,}", f"{row['pulled']:,}"]
+    return [*seen, f"{benefit}  {low} to {high}", f"{exposure}  {least} to {most}"]
+
+
+def _about(log: Log, found: Fit) -> str:
+    """Return in words what the file had, and what it lacked."""
+    unseen = int((found.seen == 0).sum())
+    return (
+        f"{_many(len(log), 'row')} of {_many(log.n_arms, 'arm')}; {_many(log.gaps, 'gap')}"
+        + ", across which nothing is counted" * (log.gaps > 0)
+        + f"; {_many(unseen, 'arm')} without any transition"
+        + ", of which nothing is known but what holds for all" * (unseen > 0)
+    )
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number > 1)}" if number else f"no {word}s"

@@ -1,0 +1,262 @@
+"""From records to arms: what a log says of each arm, how sure that is, and which exposure it is due.
+
+The chances of each arm are estimated by their posterior means, under a prior that knows nothing (estimate ``mean``), or
+one that is fitted to all arms together (``pooled``), so that an arm of which little was seen borrows from the others.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+import meritfair
+from meritfair.checks import check_choice
+from meritfair.datasets.logs import Log
+from meritfair.errors import InputError
+from meritfair.model.arms import Arms
+from meritfair.model.counts import Counts
+from meritfair.model.merit import Exponential, merit_from_settings
+from meritfair.model.posterior import Prior, fit_prior
+from meritfair.model.uncertainty import Assessment, assess
+from meritfair.plots import new_figure
+from meritfair.seeding import fresh_seed
+from meritfair.tables import write_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from os import PathLike
+
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.model.merit import Merit
+
+__all__ = ["ESTIMATES", "Fit", "fit"]
+
+ESTIMATES = ("mean", "pooled")
+
+_CHANCES = ("p00", "p01", "p10", "p11")  # by state and action, as in files of arms
+_INTERVALS = ("benefit", "benefit_low", "benefit_high", "exposure", "exposure_low", "exposure_high")
+_MOST_NAMES = 40  # on the axis of a figure
+_LONGEST_NAME = 24
+_BLUE, _ORANGE = "#0072B2", "#D55E00"  # the first two of the style
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What was learnt of each arm.
+
+    Attributes
+    ----------
+    arms : Arms
+        The estimated arms, with their names: they can be simulated at once.
+    counts : Counts
+        What was seen of each.
+    assessment : Assessment
+        Benefit and due exposure of each, with intervals.
+    classes : ndarray, shape (N, C), or None
+        For the estimate ``pooled``: with which probability each arm belongs to each class.
+    settings : dict
+        All settings, the seed and the version, as plain values.
+    """
+
+    arms: Arms
+    counts: Counts
+    assessment: Assessment
+    classes: FloatArray | None
+    settings: dict[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the arms."""
+        return self.arms.names
+
+    @property
+    def estimate(self) -> FloatArray:
+        """The estimated chances of a good next state, shape (N, 2, 2)."""
+        return self.arms.transitions
+
+    @cached_property
+    def seen(self) -> IntArray:
+        """How many transitions of each arm were seen, shape (N,)."""
+        return np.asarray(self.counts.visits.sum(axis=(-2, -1)))
+
+    @cached_property
+    def pulled(self) -> IntArray:
+        """In how many of these the arm was pulled, shape (N,)."""
+        return np.asarray(self.counts.visits[..., 1].sum(axis=-1))
+
+    @property
+    def description(self) -> str:
+        """What was fitted, in one line."""
+        rules = self.settings
+        merit = rules["merit"]
+        label = merit["name"] if merit["kind"] == "custom" else merit_from_settings(merit)
+        pooled = "" if self.classes is None else f" · {_number(self.classes.shape[1], 'pooled class', 'es')}"
+        bounds = [(name, rules[name]) for name, usual in (("floor", 0.0), ("cap", 1.0)) if rules[name] != usual]
+        between = "".join(f" · {name} {_in_words(value)}" for name, value in bounds)
+        return (
+            f"{_number(self.arms.n_arms, 'arm')}, {rules['budget']} pulled at each step · "
+            f"{_number(int(self.seen.sum()), 'transition')}{pooled} · merit {label} · "
+            f"design {rules['design']}{between} · {100 * self.assessment.level:g} % intervals"
+        )
+
+    def __repr__(self) -> str:
+        return f"Fit({self.description})"
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each arm: what was seen, the estimates, and the intervals, as plain values.
+
+        ``p01`` is the chance of a good next state from state 0 (bad) under action 1 (pull), as in files of arms.
+        """
+        columns = self._columns()
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the table to a .csv or .parquet file, which replaces an old one once it is complete.
+
+        `meritfair.datasets.read_arms` can read it. A Parquet file also holds the settings.
+        """
+        write_table(path, "fits", self._columns(), {"meritfair": json.dumps(self.settings, sort_keys=True)})
+
+    def _columns(self) -> dict[str, list[Any]]:
+        columns = {"arm": list(self.names), "seen": self.seen.tolist(), "pulled": self.pulled.tolist()}
+        columns.update(zip(_CHANCES, self.estimate.reshape(-1, 4).T.tolist(), strict=True))
+        columns.update({name: getattr(self.assessment, name).tolist() for name in _INTERVALS})
+        if self.classes is not None:
+            columns.update({f"class_{c + 1}": chance for c, chance in enumerate(self.classes.T.tolist())})
+        return columns
+
+    def plot(self) -> Figure:
+        """Draw the benefit and the due exposure of each arm with their intervals; needs the extra ``plots``."""
+        order = np.argsort(self.assessment.benefit, kind="stable")
+        height = 1.7 + (0.27 * max(len(order), 4) if len(order) <= _MOST_NAMES else 6.5)
+        with new_figure(height) as figure:
+            left, right = figure.subplots(1, 2, sharey=True)
+            _draw(left, self, "benefit", order, 0.0)
+            _draw(right, self, "exposure", order, self.settings["budget"] / len(order))
+            left.set(title="Benefit", xlabel="gain in good states by always over never pulling")
+            right.set(title="Due exposure", xlabel="chance of a pull at a step; dashed: the same for all")
+            right.set_xlim(0, None)
+            _name_arms(left, [self.names[i] for i in order])
+            figure.supxlabel(self.description, fontsize=8.5, color="#444444", x=0.01, ha="left")
+        return figure
+
+
+def fit(
+    seen: Log | Counts,
+    names: Iterable[str] | None = None,
+    *,
+    merit: Merit | None = None,
+    budget: int = 1,
+    design: str = "exact",
+    estimate: str = "mean",
+    level: float = 0.95,
+    method: Literal["draws", "delta"] = "draws",
+    seed: int = 0,
+    floor: npt.ArrayLike = 0.0,
+    cap: npt.ArrayLike = 1.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Fit:
+    """Estimate arms from what was recorded of them, with the benefit and the due exposure of each.
+
+    Parameters
+    ----------
+    seen : Log or Counts
+        What was recorded. An arm of which no transition was seen is known by the prior alone.
+    names : iterable of str, optional
+        Names of the arms, for counts; a log has its own.
+    merit : Merit, optional
+        Merit of a benefit; ``Exponential(3.0)`` by default.
+    budget, design, floor, cap
+        How many arms are pulled at each step, and how they are drawn: as for `fair_exposure`.
+    estimate : {"mean", "pooled"}
+        Each arm by itself, with nothing known beforehand; or with what all arms together say of the classes there are.
+    level : float
+        With which probability an interval shall hold the truth.
+    method : {"draws", "delta"}
+        How intervals are found: as for `assess`.
+    seed : int
+        Fixes the draws behind the intervals.
+    progress : callable, optional
+        Is told now and then how many of how many draws are done.
+
+    Examples
+    --------
+    >>> log = Log(["Ada"] * 4 + ["Bo"] * 2, [1, 2, 3, 4, 1, 2], states=[0, 1, 1, 0, 0, 0], actions=[1, 1, 0, 0, 0, 0])
+    >>> found = fit(log, budget=1)
+    >>> found
+    Fit(2 arms, 1 pulled at each step · 4 transitions · merit exponential(c=3) · design exact · 95 % intervals)
+    >>> [(row["arm"], row["seen"], row["pulled"], round(row["exposure"], 2)) for row in found.table()]
+    [('Ada', 3, 2, 0.6), ('Bo', 1, 0, 0.4)]
+    """
+    known, labels = _known(seen, names)
+    pooled = check_choice("estimate", estimate, ESTIMATES) == "pooled"
+    g = Exponential(3.0) if merit is None else merit
+    root = fresh_seed(seed)
+    posterior = (fit_prior(known) if pooled else Prior.uniform()).posterior(known)
+    arms = Arms(posterior.mean, labels)
+    found = assess(
+        posterior, g, budget, design, level=level, method=method, rng=root, floor=floor, cap=cap, progress=progress
+    )
+    settings = {
+        "budget": int(budget),
+        "merit": g.settings(),
+        "design": design,
+        "estimate": estimate,
+        "level": found.level,
+        "method": method,
+        "seed": root,
+        "floor": np.asarray(floor, dtype=np.float64).tolist(),
+        "cap": np.asarray(cap, dtype=np.float64).tolist(),
+        "versions": {"meritfair": meritfair.__version__, "numpy": np.__version__},
+    }
+    return Fit(arms, known, found, posterior.chance if pooled else None, settings)
+
+
+def _known(seen: Log | Counts, names: Iterable[str] | None) -> tuple[Counts, Iterable[str] | None]:
+    """Return counts and names."""
+    if isinstance(seen, Log):
+        if names is not None:
+            raise InputError("names are for counts: a log has its own")
+        return seen.counts, seen.arms
+    if not isinstance(seen, Counts):
+        raise InputError(f"a fit needs a Log or Counts, got {type(seen).__name__}")
+    if seen.visits.ndim != 3:
+        raise InputError(f"counts must have shape (N, 2, 2) for a fit, got {seen.visits.shape}")
+    return seen, names
+
+
+def _number(number: int, word: str, ending: str = "s") -> str:
+    return f"{number:,} {word}{ending * (number != 1)}"
+
+
+def _in_words(bound: float | list[float]) -> str:
+    return "of its own for each arm" if isinstance(bound, list) else f"{bound:g}"
+
+
+def _draw(axes: Axes, found: Fit, what: str, order: IntArray, usual: float) -> None:
+    """Draw an interval and a dot for each arm, one above the other in the given order."""
+    value, low, high = (getattr(found.assessment, what + end)[order] for end in ("", "_low", "_high"))
+    place = np.arange(1, len(order) + 1)
+    line, dot = (3.5, 5.0) if len(order) <= _MOST_NAMES else (max(0.6, 300 / len(order)), max(1.5, 500 / len(order)))
+    axes.axvline(usual, color="#888888", linewidth=1, linestyle="--", zorder=1)
+    axes.hlines(place, low, high, color=_BLUE, alpha=0.45, linewidth=line, zorder=2)
+    axes.plot(value, place, "o", color=_ORANGE, markersize=dot, zorder=3)
+
+
+def _name_arms(axes: Axes, names: list[str]) -> None:
+    """Name the arms on the vertical axis, or count them if they are too many."""
+    n_arms = len(names)
+    axes.set_ylim(0.3, n_arms + 0.7)
+    if n_arms <= _MOST_NAMES:
+        short = [name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…" for name in names]
+        axes.set_yticks(range(1, n_arms + 1), short)
+    else:
+        axes.set_ylabel("arms, from least to most benefit")
