@@ -41,7 +41,19 @@ if TYPE_CHECKING:
 
 __all__ = ["CASES", "Gain", "machine", "measure_policies", "measure_sizes", "measure_workers", "reference_simulator"]
 
-CASES = [(n_arms, budget, c) for n_arms, budget in ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20)) for c in (1, 3, 10)]
+SIZES = ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20))
+SETTINGS: dict[str, dict[str, str]] = {
+    "merit-fair": {},
+    "estimate=mean": {"estimate": "mean"},
+    "design=exact": {"design": "exact", "estimate": "mean"},
+    "design=systematic": {"design": "systematic", "estimate": "mean"},
+}
+CASES = [
+    (name, n_arms, budget, c)
+    for name in SETTINGS
+    for n_arms, budget in SIZES
+    for c in ((1, 3, 10) if name in ("merit-fair", "design=exact") else (3,))
+]
 _HORIZON = 200
 _REPEATS = 5
 
@@ -84,6 +96,8 @@ def reference_simulator() -> Any | None:
 def measure_policies(episodes: int, reference: Any | None) -> Iterator[dict[str, Any]]:
     """Measure merit-fair on the authors' synthetic instances, one run on one core, and a priority table.
 
+    With designs other than the paper's the estimate is the mean. The plain loop is always the paper's.
+
     Parameters
     ----------
     episodes : int
@@ -91,18 +105,18 @@ def measure_policies(episodes: int, reference: Any | None) -> Iterator[dict[str,
     reference : module or None
         Has `simulate`, as the engine's reference.
     """
-    for n_arms, budget, c in CASES:
+    for name, n_arms, budget, c in CASES:
         (arms,) = instances("synthetic", n_arms, 1, authors=True, budget=budget)
         merit = Exponential(float(c))
-        policy = MeritFair(merit=merit)
+        policy = MeritFair(merit=merit, **SETTINGS[name])  # type: ignore[arg-type]
         play = partial(_play, arms, policy, budget, 1)
         fewer = max(2, episodes // (4 * n_arms))
         fair = merit_share(merit(arms.benefit))
         loop = partial(_plain_loop, arms.transitions, fair, budget, float(c), 0.01, _HORIZON)
         ours, plain = _seconds((play, episodes), (loop, fewer))
-        row = _row("merit-fair", n_arms, budget, c, ours, episodes)
+        row = _row(name, n_arms, budget, c, ours, episodes)
         row["ratio_to_plain"] = (plain / fewer) / (ours / episodes)
-        if reference is not None:
+        if reference is not None and name == "merit-fair":
             again = partial(reference.simulate, [arms], policy, budget=budget, horizon=_HORIZON, merit=merit, seed=1)
             few = max(2, fewer // 20)
             (slow,) = _seconds((lambda T, again=again: again(episodes=T), few), repeats=1)  # type: ignore[misc]
