@@ -196,7 +196,7 @@ def test_a_bad_file_is_named_with_its_line(call: Any, tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_told_before_anything_is_played(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("meritfair.cli.simulate.find_spec", lambda _: None)
+    monkeypatch.setattr("meritfair.cli.show.find_spec", lambda _: None)
     answer = call("simulate", "-d", "synthetic", "--episodes", "1000000", "--plot", "x.png")
     assert answer.code == 2
     assert "--plot needs the extra 'plots': pip install 'meritfair[plots]'" in answer.err

@@ -6,7 +6,7 @@ What the package computes is compared with this.
 from __future__ import annotations
 
 import math
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,72 @@ def inclusion(merit: list[float], K: int) -> Floats:
             left.remove(merit[arm])
         included[list(order)] += chance
     return included
+
+
+def allocation(merit: Any, budget: int, floor: Any, cap: Any) -> Floats:
+    """Halve the interval of ln(lambda) until min(cap, max(floor, lambda * merit)) adds up to the budget."""
+    logs = [math.log(g) for g in merit]
+    start, end = -1500.0, 1500.0
+
+    def exposures(x: float) -> list[float]:
+        wanted = [math.exp(min(0.0, log + x)) for log in logs]  # no cap is above 1
+        return [min(c, max(f, w)) for w, f, c in zip(wanted, floor, cap, strict=True)]
+
+    for _ in range(70):
+        middle = (start + end) / 2
+        start, end = (middle, end) if math.fsum(exposures(middle)) < budget else (start, middle)
+    return np.array(exposures(end))
+
+
+def rounding_law(exposure: Any) -> dict[frozenset[int], float]:
+    """Follow every coin of dependent rounding, along the order given; return the chance of each set of arms."""
+    law: dict[frozenset[int], float] = {}
+
+    def meet(arm: int, carrier: int, pooled: float, pulled: frozenset[int], chance: float) -> None:
+        if chance == 0.0:
+            return
+        if arm == len(exposure):
+            final = pulled | {carrier} if pooled > 0.5 else pulled
+            law[final] = law.get(final, 0.0) + chance
+            return
+        both = pooled + exposure[arm]
+        if both < 1.0:  # one of the two takes all
+            takes = exposure[arm] / both if both > 0.0 else 1.0
+            meet(arm + 1, arm, both, pulled, chance * takes)
+            meet(arm + 1, carrier, both, pulled, chance * (1 - takes))
+        else:  # one of the two is pulled, the other goes on with what is left
+            takes = (1 - pooled) / (2 - both) if both < 2.0 else 1.0
+            meet(arm + 1, carrier, both - 1, pulled | {arm}, chance * takes)
+            meet(arm + 1, arm, both - 1, pulled | {carrier}, chance * (1 - takes))
+
+    meet(0, -1, 0.0, frozenset(), 1.0)
+    return law
+
+
+def systematic_law(exposure: Any) -> dict[frozenset[int], float]:
+    """Lay the exposures end to end and move the point through [0, 1): between two ends, the same arms are hit."""
+    ends = np.cumsum(exposure)
+    cuts = np.unique(np.concatenate([[0.0], ends % 1.0, [1.0]]))
+    law: dict[frozenset[int], float] = {}
+    for left, right in pairwise(cuts):
+        point = (left + right) / 2  # and all points at whole distances from it
+        hit = frozenset(
+            i
+            for i, (length, end) in enumerate(zip(exposure, ends, strict=True))
+            if math.floor(end - point) > math.floor(end - length - point)
+        )
+        law[hit] = law.get(hit, 0.0) + float(right - left)
+    return law
+
+
+def joint(law: dict[frozenset[int], float], n_arms: int) -> Floats:
+    """Return the chance that two arms are both in the set, (N, N)."""
+    both = np.zeros((n_arms, n_arms))
+    for arms, chance in law.items():
+        for i in arms:
+            for j in arms:
+                both[i, j] += chance
+    return both
 
 
 def radius(visits: float, t: int, n_arms: int, delta: float) -> float:

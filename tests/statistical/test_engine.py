@@ -34,7 +34,7 @@ from meritfair.engine.chains import start_states
 from meritfair.engine.compiling import kernel_not_kept
 from meritfair.engine.episodes import Game, Player, Stages, new_player, play_open_loop, stages
 from meritfair.engine.lotteries import DRAWN, PULLS
-from meritfair.engine.rules import EXPONENTIAL, MeritRule
+from meritfair.engine.rules import EXPONENTIAL, PAPER, SEQUENTIAL, BallRule, MeritRule
 from reference import numpy_simulator as reference
 
 ALPHA = 1e-4
@@ -122,7 +122,9 @@ def player_and_game(transitions: FloatArray, budget: int, horizon: int, seed: in
     seeds = np.random.SeedSequence(seed, spawn_key=(1,)), np.random.SeedSequence(seed, spawn_key=(2,))
     player = new_player(transitions, budget, 1, horizon, *seeds)
     n_arms = len(transitions)
-    return player, Game(np.full(n_arms, 1 / n_arms), budget, horizon, False, 0.01, MeritRule(EXPONENTIAL, 1.0, 0.0))
+    fair = np.full(n_arms, 1 / n_arms)
+    ball, merit = BallRule(PAPER, 0.01), MeritRule(EXPONENTIAL, 1.0, 0.0)
+    return player, Game(fair, budget * fair, budget, horizon, False, ball, merit)
 
 
 @kernel_not_kept
@@ -157,7 +159,7 @@ def play_units(instance: Instance, seed: int) -> AnyArray:
     transitions = arms_of(instance)
     player, game = player_and_game(transitions, instance.budget, instance.horizon, seed)
     counts = np.zeros((instance.units, 2, 2, 2, len(transitions)), np.int16)
-    how = stages(len(instance.weights), instance.budget)
+    how = stages(len(instance.weights), instance.budget, SEQUENTIAL)
     assert _play_units(game, how, player, instance.weights, instance.episodes, counts) == 0
     return counts
 
@@ -565,7 +567,7 @@ def count_draws(weights: FloatArray, budget: int, pulled: int, words: int, round
     assert words * n_arms <= 2048  # all words of an episode are still there after it
     pairs, next_step, next_word = (np.zeros((n_arms, n_arms), np.int64) for _ in range(3))
     draws = Draws(pairs, next_step, next_word, np.zeros(1, np.int64))
-    _count_draws(game, stages(n_arms, budget), player, weights, rounds, pulled, draws)
+    _count_draws(game, stages(n_arms, budget, SEQUENTIAL), player, weights, rounds, pulled, draws)
     return draws
 
 
@@ -707,9 +709,9 @@ def test_instances_and_draws_go_through_every_way_of_drawing() -> None:
     cases = [(i.weights, i.budget) for i in INSTANCES] + [(np.array(w), budget) for w, budget, _ in DRAWS]
     for weights, budget in cases:
         player, game = player_and_game(np.tile(np.array(HELPS), (len(weights), 1, 1)), budget, 1, 0)
-        how, facts = stages(len(weights), budget), player.lottery.facts
+        how, facts = stages(len(weights), budget, SEQUENTIAL), player.lottery.facts
         play_open_loop(game, how, player, weights)
-        many = how.drawer == stages(1000, 500).drawer
+        many = how.drawer == stages(1000, 500, SEQUENTIAL).drawer
         way = "nothing" if facts[DRAWN] == 0 else "by arrival" if many else "in passes"
         arriving = way == "by arrival"
         ways.add(

@@ -53,7 +53,7 @@ def test_the_table_looks_at_states() -> None:
 def test_bench_shows_three_tables_and_writes_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(bench, "CASES", [(5, 1, 3)])
+    monkeypatch.setattr(bench, "CASES", [("merit-fair", 5, 1, 3)])
     out = tmp_path / "bench.json"
     with pytest.raises(SystemExit, match="0"):
         main(["bench", "--quick", "--out", str(out)])

@@ -35,12 +35,12 @@ import hashlib, json
 import numpy as np
 from meritfair.engine import compiling
 from meritfair.engine.episodes import Game, new_player, play_table
-from meritfair.engine.rules import EXPONENTIAL, MeritRule
+from meritfair.engine.rules import EXPONENTIAL, PAPER, BallRule, MeritRule
 from meritfair.engine.steps import new_steps
 
 arms = np.full((3, 2, 2), 0.3)
 player = new_player(arms, 1, 5, 20, *[np.random.SeedSequence(number) for number in (1, 2)])
-game = Game(np.ones(3), 1, 20, False, 0.1, MeritRule(EXPONENTIAL, 1.0, 0.0))
+game = Game(np.ones(3), np.ones(3), 1, 20, False, BallRule(PAPER, 0.1), MeritRule(EXPONENTIAL, 1.0, 0.0))
 play_table(game, np.zeros((3, 2)), player, new_steps(arms), 0)
 bits = hashlib.sha256(b"".join(values.tobytes() for values in (*player.tally, player.environment)))
 print(json.dumps({"bits": bits.hexdigest(), "cache": str(compiling.cache_directory()), "source": compiling.__file__}))
@@ -315,7 +315,7 @@ from dataclasses import dataclass
 import numpy as np
 import meritfair as mf
 from numba.core.dispatcher import Dispatcher
-from meritfair.engine import arrivals, chains, episodes, lotteries, passes, steps
+from meritfair.engine import arrivals, chains, episodes, exact, inclusion, lotteries, passes, pooling, steps
 from meritfair.policies import Lottery, PriorityTable
 
 @dataclass(frozen=True)
@@ -333,6 +333,10 @@ policies = [
     *map(mf.policies.create, mf.policies.names()),
     mf.MeritFair(merit=mf.Affine(1, 3), delta=0.5, estimate="mean"),
     mf.MeritFair(merit=mf.Exponential(2)),
+    mf.MeritFair(design="exact", ball="kl", floor=0.1),
+    mf.MeritFair(design="systematic", estimate="thompson", cap=[1.0, 0.9, 1.0]),
+    mf.MeritFair(estimate="pooled"),
+    mf.FairOracle(design="systematic"),
     mf.MeritFair(merit=mf.CustomMerit(np.exp, lipschitz=3)),
     Own(table),
     Own(table.T.copy().T.astype(int)),
@@ -342,15 +346,17 @@ for policy in policies:
     for given, budget in ((arms, 1), ([mf.Arms(arms.transitions.tolist())] * 2, np.int32(2))):
         for merit in (None, mf.Logistic(2, 1)):
             carry = budget == 1
-            mf.simulate(given, policy, budget=budget, episodes=2, horizon=70, seed=1, merit=merit, carry_states=carry)
-modules = (arrivals, chains, episodes, lotteries, passes, steps)
+            mf.simulate(given, policy, budget=budget, episodes=2, horizon=70, seed=1, merit=merit, carry_states=carry,
+                        exposure_regret=not carry)
+modules = (arrivals, chains, episodes, exact, inclusion, lotteries, passes, pooling, steps)
 found = {name: x for m in modules for name, x in vars(m).items() if isinstance(x, Dispatcher)}
 kernels = {name: x for name, x in found.items() if x.stats.cache_path is not None}  # parts have no cache
 print(json.dumps({name: len(x.signatures) for name, x in kernels.items() if x.signatures}))
 """
     told, _ = tell(script)
     assert set(told) >= {"play_run", "begin_episode", "play_open_loop", "play_table", "end_episode"}
-    assert set(told) >= {"draw_in_passes", "draw_by_arrival", "rotate", "walk"}
+    assert set(told) >= {"draw_in_passes", "draw_by_arrival", "rotate", "walk", "include", "pool"}
+    assert set(told) >= {"draw_by_rounding", "draw_systematically"}
     assert {name: signatures for name, signatures in told.items() if signatures > 1} == {}
 
 

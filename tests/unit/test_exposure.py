@@ -94,9 +94,34 @@ def test_leading_axes_are_separate_problems() -> None:
         (([float("inf"), 2.0], 2), "got inf for arm 0"),
         (([], 1), "one number for each arm"),
         ((1.0, 1), "one number for each arm"),
-        (([1.0, 2.0], 1, "exakt"), "design must be 'sequential', got 'exakt'"),
+        (([1.0, 2.0], 1, "exakt"), "one of sequential, exact, systematic, got 'exakt', did you mean 'exact'"),
+        (([1.0, 2.0], 1, 3), "design must be one of sequential, exact, systematic, got 3"),
     ],
 )
 def test_bad_input_is_refused(arguments: Any, message: str) -> None:
     with pytest.raises(mf.InputError, match=message):
         mf.fair_exposure(*arguments)
+
+
+def test_designs_differ_only_where_several_arms_are_drawn() -> None:
+    merit = RNG.uniform(0.1, 1, 6)
+    for budget in range(1, 7):
+        exact = mf.fair_exposure(merit, budget, "exact")
+        np.testing.assert_array_equal(mf.fair_exposure(merit, budget, "systematic"), exact)
+        away = np.abs(mf.fair_exposure(merit, budget) - exact).max()
+        assert away < 1e-12 if budget in (1, 6) else away > 0.01
+
+
+@pytest.mark.parametrize(
+    "bounds", [{"floor": 0.1}, {"cap": 0.9}, {"floor": [0.0, 0.1]}, {"cap": [1.0, 0.9]}, {"floor": 0.1, "cap": 0.9}]
+)
+def test_a_sequential_draw_cannot_keep_floors_and_caps(bounds: dict[str, Any]) -> None:
+    with pytest.raises(mf.InputError, match="floor and cap need the design 'exact' or 'systematic'"):
+        mf.fair_exposure([1.0, 2.0], 1, **bounds)
+    kept = mf.fair_exposure([1.0, 2.0], 1, "exact", **bounds)
+    assert kept.sum() == pytest.approx(1)
+
+
+def test_bounds_that_bind_nobody_are_no_bounds() -> None:
+    merit = RNG.uniform(0.1, 1, 6)
+    np.testing.assert_array_equal(mf.fair_exposure(merit, 2, floor=0, cap=[1] * 6), mf.fair_exposure(merit, 2))

@@ -18,7 +18,7 @@ LAYERS = [
     {"engine"},
     {"model", "datasets"},
     {"policies"},
-    {"metrics", "run", "playing", "simulation", "plots"},
+    {"metrics", "run", "playing", "simulation", "plots", "auditing", "fitting"},
     {"bench"},
     {"cli", "__main__"},
 ]
@@ -69,8 +69,11 @@ def test_public_names_can_be_had_and_are_typed() -> None:
         mf.nothing  # noqa: B018
 
 
-def test_simulate_is_the_function_whatever_was_imported_first() -> None:
-    code = "import meritfair.simulation, meritfair as mf; assert callable(mf.simulate)"
+def test_names_are_functions_whatever_was_imported_first() -> None:
+    code = (
+        "import meritfair.simulation, meritfair.auditing, meritfair.fitting, meritfair as mf\n"
+        "assert callable(mf.simulate) and callable(mf.audit) and callable(mf.fit)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 import meritfair as mf
+from meritfair.engine.rules import EXACT, ROTATION, SEQUENTIAL, SYSTEMATIC
+from meritfair.model.allocation import learning_cap
 from meritfair.policies import Lottery, Plan, PriorityTable, Rotation, StepLearner, View
 
 RNG = np.random.default_rng(23)
+merit_fair: Any = mf.MeritFair  # takes bounds of any type
+fair_oracle: Any = mf.FairOracle
 
 
 def view(n_arms: int = 5, budget: int = 2, episode: int = 9) -> View:
@@ -30,10 +35,26 @@ def test_registry_has_the_names_of_the_contract() -> None:
         (lambda: mf.policies.create("zzz"), "no policy 'zzz': there are merit-fair, optimal"),
         (lambda: mf.policies.create(3), "no policy 3"),  # type: ignore[arg-type]
         (lambda: mf.policies.create("merit-fair", estimat="mean"), "no setting 'estimat', did you mean 'estimate'"),
-        (lambda: mf.policies.create("optimal", zzz=1), "its settings are delta, estimate"),
+        (lambda: mf.policies.create("optimal", zzz=1), "its settings are delta, estimate, ball"),
         (lambda: mf.policies.create("random", zzz=1), "it has none"),
-        (lambda: mf.MeritFair(estimate="best"), "estimate must be one of optimistic, mean, pessimistic, got 'best'"),
-        (lambda: mf.MeritFair(design="best"), "design must be 'sequential', got 'best'"),
+        (
+            lambda: mf.MeritFair(estimate="best"),
+            "estimate must be one of optimistic, pessimistic, mean, .*, got 'best'",
+        ),
+        (lambda: mf.MeritFair(design="best"), "design must be one of sequential, exact, systematic, got 'best'"),
+        (lambda: mf.FairOracle(design="exakt"), "got 'exakt', did you mean 'exact'"),
+        (lambda: mf.MeritFair(ball="kel"), "ball must be one of paper, bernstein, kl, got 'kel'"),
+        (lambda: mf.Optimal(ball="best"), "ball must be one of paper, bernstein, kl, got 'best'"),
+        (lambda: mf.MeritFair(floor=0.1), "floor and cap need the design 'exact' or 'systematic'"),
+        (lambda: mf.FairOracle(cap=0.5), "floor and cap need the design 'exact' or 'systematic'"),
+        (
+            lambda: mf.MeritFair(design="exact", floor=1.5),
+            "floor must be a number between 0 and 1, or one for each arm",
+        ),
+        (lambda: merit_fair(design="exact", floor=[0.1, -0.1]), r"one for each arm, got \[0\.1, -0\.1\]"),
+        (lambda: mf.FairOracle(design="exact", cap=np.nan), "cap must be a number between 0 and 1"),
+        (lambda: fair_oracle(design="exact", cap=[[0.5, 0.5]]), "cap must be a number between 0 and 1"),
+        (lambda: merit_fair(design="exact", floor="low"), "floor must be an array of numbers"),
         (lambda: mf.MeritFair(merit=np.exp), r"wrap your own as CustomMerit\(function, lipschitz=\.\.\.\)"),  # type: ignore[arg-type]
         (lambda: mf.FairOracle(merit=3.0), "merit must be a merit function"),  # type: ignore[arg-type]
     ],
@@ -87,12 +108,15 @@ def test_priority_table_shares_out_ties_and_leaves_minus_infinity() -> None:
 def test_priority_table_that_looks_at_states_is_no_lottery() -> None:
     plan = PriorityTable(np.array([[0.0, 5.0], [1.0, 1.0]]))
     assert plan.share(1) is None
+    assert plan.exposure(1) is None
     assert plan.weights(1) is None
 
 
 def test_rotation_gives_everyone_the_same() -> None:
     np.testing.assert_array_equal(Rotation(4).share(2), np.full(4, 0.25))
-    assert Rotation(4).weights(2) is None
+    np.testing.assert_array_equal(Rotation(4).exposure(2), np.full(4, 0.5))
+    np.testing.assert_array_equal(Rotation(4).weights(2), np.ones(4))
+    assert Rotation(4).drawn_by == ROTATION
 
 
 def test_step_learner_is_measured_by_what_it_does() -> None:
@@ -103,18 +127,23 @@ def test_step_learner_is_measured_by_what_it_does() -> None:
     assert learner.n_arms == 3
     plan: Plan = learner
     assert plan.share(1) is None
+    assert plan.exposure(1) is None
     assert plan.weights(1) is None
     with pytest.raises(mf.InputError, match="memory must be an array of numbers"):
         StepLearner(3, "abc", rank)  # type: ignore[arg-type]
 
 
 def test_settings_are_plain_values() -> None:
-    assert mf.MeritFair(merit=mf.Exponential(2.0)).settings() == {
-        "merit": {"kind": "exponential", "c": 2.0},
-        "delta": 0.01,
-        "estimate": "optimistic",
-        "design": "sequential",
-    }
+    common = {"merit": {"kind": "exponential", "c": 2.0}, "design": "sequential", "floor": 0.0, "cap": 1.0}
+    learning = {"delta": 0.01, "estimate": "optimistic", "ball": "paper"}
+    assert mf.MeritFair(merit=mf.Exponential(2.0)).settings() == {**common, **learning}
+    assert mf.FairOracle(merit=mf.Exponential(2.0)).settings() == common
+    assert mf.Optimal().settings() == learning
+    bounded = merit_fair(design="exact", floor=np.array([0.1, 0.2]), cap=1)
+    assert bounded.settings()["cap"] == 1.0
+    assert list(bounded.settings()["floor"]) == [0.1, 0.2]
+    assert json.loads(json.dumps(bounded.settings()))["floor"] == [0.1, 0.2]
+    assert hash(bounded) == hash(merit_fair(design="exact", floor=[0.1, 0.2]))
     assert mf.Random().settings() == {}
 
 
@@ -138,6 +167,89 @@ def test_lottery_weights_are_merits_on_any_scale() -> None:
     weights = Lottery(merit).weights(3)
     assert weights.max() == 1
     np.testing.assert_allclose(np.log(weights), np.log(merit) - 300)
+
+
+def test_exposures_of_a_lottery_are_those_of_its_design() -> None:
+    merit = np.array([5.0, 2.0, 2.0, 1.0])
+    sequential = Lottery(merit)
+    np.testing.assert_array_equal(sequential.exposure(2), mf.fair_exposure(merit, 2))
+    assert sequential.drawn_by == SEQUENTIAL
+    for design, drawn_by in (("exact", EXACT), ("systematic", SYSTEMATIC)):
+        plan = Lottery(merit, design, 0.25, [0.9, 1.0, 1.0, 1.0])
+        expected = mf.fair_exposure(merit, 2, design, floor=0.25, cap=[0.9, 1.0, 1.0, 1.0])
+        np.testing.assert_array_equal(plan.exposure(2), expected)
+        np.testing.assert_array_equal(plan.weights(2), expected)  # that is what is drawn by
+        np.testing.assert_allclose(plan.share(2), merit / 10)
+        assert plan.drawn_by == drawn_by
+    with pytest.raises(mf.InputError, match="design must be one of"):
+        Lottery(merit, "best")
+    with pytest.raises(mf.InputError, match="floor and cap need the design"):
+        Lottery(merit, floor=0.1)
+    with pytest.raises(mf.InputError, match=r"floors must add up to at most the budget of 1, got 1\.2"):
+        Lottery(merit, "exact", 0.3).exposure(1)
+
+
+def test_exposures_of_a_priority_table_share_out_ties() -> None:
+    index = np.repeat(np.array([3.0, 1.0, 1.0, 1.0, -np.inf])[:, None], 2, axis=1)
+    np.testing.assert_allclose(np.asarray(PriorityTable(index).exposure(2)), [1, 1 / 3, 1 / 3, 1 / 3, 0])
+
+
+@pytest.mark.parametrize("design", ["exact", "systematic"])
+def test_merit_fair_keeps_bounds_and_learns_under_caps(design: str) -> None:
+    seen = view(n_arms=5, budget=2)
+    policy = mf.MeritFair(design=design, estimate="mean", floor=0.05, cap=(1.0, 1.0, 0.3, 1.0, 1.0))
+    plan = policy.plan(seen)
+    assert plan.design == design
+    left_alone = seen.counts.visits[:, 0, 0] + seen.counts.visits[:, 1, 0]
+    cap = learning_cap(left_alone, 2, 0.05, [1.0, 1.0, 0.3, 1.0, 1.0])
+    np.testing.assert_array_equal(np.asarray(plan.cap), cap)
+    np.testing.assert_allclose(plan.exposure(2), mf.fair_exposure(plan.merit, 2, design, floor=0.05, cap=cap))
+    everyone_seen = plan.exposure(2)
+    assert (everyone_seen >= 0.05).all()
+    assert everyone_seen[2] <= 0.3
+    assert everyone_seen.max() < 1  # else it would never be seen left alone
+
+
+def test_fair_oracle_knows_the_truth_by_every_design() -> None:
+    seen = view()
+    merit = np.exp(3 * mf.benefit(seen.true_transitions))
+    for design in ("sequential", "exact", "systematic"):
+        exposure = mf.FairOracle(design=design).plan(seen).exposure(2)
+        np.testing.assert_array_equal(exposure, mf.fair_exposure(merit, 2, design))
+    bounded = mf.FairOracle(design="exact", floor=0.3, cap=0.5).plan(seen).exposure(2)
+    np.testing.assert_array_equal(bounded, mf.fair_exposure(merit, 2, "exact", floor=0.3, cap=0.5))
+
+
+@pytest.mark.parametrize("policy", [mf.MeritFair, mf.Optimal])
+@pytest.mark.parametrize("kind", ["paper", "bernstein", "kl"])
+def test_the_ball_is_the_one_that_was_chosen(policy: Any, kind: str) -> None:
+    seen = view()
+    believed = mf.benefit(mf.Ball(seen.counts, 9, 0.2, kind).estimate("optimistic"))
+    plan = policy(delta=0.2, ball=kind).plan(seen)
+    found = plan.index[:, 0] if isinstance(plan, PriorityTable) else np.log(plan.merit) / 3
+    np.testing.assert_allclose(found, believed, atol=1e-12)
+
+
+@pytest.mark.parametrize("policy", [mf.MeritFair(estimate="thompson"), mf.Optimal(estimate="thompson")], ids=repr)
+def test_thompson_draws_its_beliefs_from_the_luck_of_each_run(policy: mf.Policy) -> None:
+    seen = view()
+
+    def share(*seeds: int, runs: int = 1) -> Any:
+        counts = mf.Counts(*(np.broadcast_to(x, (runs, *x.shape)) for x in (seen.counts.visits, seen.counts.good)))
+        luck = tuple(np.random.default_rng(seed) for seed in seeds)
+        return policy.plan(View(counts, 9, 2, seen.true_transitions, luck))
+
+    def believed(plan: Any) -> Any:
+        return plan.merit if isinstance(plan, Lottery) else plan.index
+
+    one, two = believed(share(1)), believed(share(2))
+    assert (one != two).any()
+    np.testing.assert_array_equal(believed(share(1)), one)
+    np.testing.assert_array_equal(believed(share(1, 2, runs=2)), np.concatenate([one, two]))
+    with pytest.raises(mf.InputError, match="the estimate 'thompson' needs a generator for each run"):
+        share()
+    with pytest.raises(mf.InputError, match="the estimate 'thompson' needs a generator for each run"):
+        share(1, runs=2)
 
 
 @pytest.mark.parametrize("name", mf.policies.names())

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import meritfair as mf
 from meritfair.policies import Lottery, Plan, PriorityTable, StepLearner, View
@@ -84,8 +85,16 @@ class InPython(mf.Policy):
         mf.MeritFair(merit=mf.Affine(1.0, 2.0)),
         mf.MeritFair(merit=mf.Power()),
         mf.MeritFair(merit=mf.Logistic()),
+        mf.MeritFair(merit=mf.Exponential(2.0), ball="bernstein", delta=0.3),
+        mf.MeritFair(merit=mf.Exponential(2.0), ball="kl"),
+        mf.MeritFair(merit=mf.Exponential(2.0), design="exact"),
+        mf.MeritFair(merit=mf.Exponential(5.0), design="exact", estimate="mean", ball="kl", delta=0.9),
+        mf.MeritFair(merit=mf.Exponential(3.0), design="systematic", estimate="mean"),
+        mf.MeritFair(merit=mf.Exponential(3.0), design="exact", estimate="mean", floor=0.2, cap=0.8),
+        mf.MeritFair(design="systematic", estimate="pessimistic", floor=(0.1, 0.0, 0.3, 0.0), cap=(1.0, 0.7, 1.0, 0.5)),
         mf.Optimal(),
         mf.Optimal(estimate="mean"),
+        mf.Optimal(ball="kl", delta=0.9),
         mf.FairOracle(),
         mf.Random(),
         mf.RoundRobin(),
@@ -95,11 +104,57 @@ class InPython(mf.Policy):
 )
 def test_plans_made_in_the_engine_are_those_made_in_python(policy: mf.Policy, carry: bool) -> None:
     settings: dict[str, Any] = {"carry_states": carry, "horizon": 70, "merit": mf.Exponential(3.0), "delta": 0.05}
+    for name in ("design", "floor", "cap", "ball"):
+        settings[name] = getattr(policy, name, None)
     compiled, asked = play(policy, **settings), play(InPython(policy), **settings)
     for name in ("visits", "good", "reward", "longest_wait", "coverage_gap", "coverage_gap_authors"):
         np.testing.assert_array_equal(getattr(compiled, name), getattr(asked, name))
-    for name in ("fairness_regret", "fairness_regret_authors", "eta", "omega"):
+    for name in ("fairness_regret", "fairness_regret_authors", "exposure_regret"):
+        np.testing.assert_allclose(getattr(compiled, name), getattr(asked, name), atol=1e-10)
+    for name in ("eta", "omega"):
         np.testing.assert_allclose(getattr(compiled, name), getattr(asked, name), atol=1e-12)
+    integrates = getattr(policy, "design", "sequential") == "sequential"
+    assert np.isnan(compiled.exposure_regret).all() == integrates
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"design": "exact", "estimate": "mean"},
+        {"design": "systematic", "estimate": "mean", "floor": 0.1},
+        {"design": "exact", "ball": "kl", "delta": 0.9},
+        {"ball": "bernstein", "delta": 0.9},
+    ],
+    ids=str,
+)
+def test_a_merit_of_ones_own_gives_the_numbers_of_its_twin(policy: dict[str, Any]) -> None:
+    # A merit that the engine does not know is planned in Python, with the same random numbers.
+    own = mf.CustomMerit(lambda mu: np.exp(3 * mu), lipschitz=3 * np.exp(3))
+    ours, twin = (play(mf.MeritFair(merit=merit, **policy), horizon=70) for merit in (own, mf.Exponential(3.0)))
+    for name in ("visits", "good", "reward", "longest_wait", "coverage_gap"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(twin, name))
+    for name in ("fairness_regret", "fairness_regret_authors", "exposure_regret", "eta", "omega"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(twin, name), atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ball", ["paper", "kl"])
+def test_thompson_of_a_merit_of_ones_own_has_the_law_of_its_twin(ball: str) -> None:
+    # Beliefs are drawn by NumPy here and by the engine there: the same law, and from the second episode other numbers.
+    own = mf.CustomMerit(lambda mu: np.exp(3 * mu), lipschitz=3 * np.exp(3))
+    runs, level = 500, 1e-5
+    settings: dict[str, Any] = {"design": "exact", "estimate": "thompson", "ball": ball, "delta": 0.9}
+    ours, twin = (
+        play(mf.MeritFair(merit=merit, **settings), runs=runs, episodes=5, seed=seed)
+        for merit, seed in ((own, 30), (mf.Exponential(3.0), 31))
+    )
+    names = ("visits", "good", "fairness_regret", "exposure_regret", "reward")
+    pairs = [(getattr(ours, name).reshape(runs, -1), getattr(twin, name).reshape(runs, -1)) for name in names]
+    limit = stats.norm.isf(level / (2 * sum(a.shape[1] for a, _ in pairs)))
+    for name, (a, b) in zip(names, pairs, strict=True):
+        error = np.sqrt((a.var(axis=0) + b.var(axis=0)) / runs)
+        assert (np.abs(a.mean(axis=0) - b.mean(axis=0)) < limit * error).all(), name
+        assert (np.abs(a.mean(axis=0) - 1.15 * b.mean(axis=0)) > limit * error).any(), name  # planted
 
 
 def test_what_is_measured_of_a_run_follows_from_its_counts() -> None:
@@ -115,6 +170,108 @@ def test_what_is_measured_of_a_run_follows_from_its_counts() -> None:
         np.testing.assert_allclose(after.omega[:, -1], ball.omega.max(axis=(1, 2)), atol=1e-12)
         gained = (after.good - before.good).sum(axis=(1, 2, 3))
         np.testing.assert_array_equal(after.reward[:, -1], gained)
+
+
+@pytest.mark.parametrize("kind", ["bernstein", "kl"])
+def test_eta_and_omega_are_those_of_the_ball_that_is_asked_for(kind: str) -> None:
+    policy = mf.MeritFair(estimate="mean", delta=0.2)
+    runs = [play(policy, episodes=t, ball=kind, delta=0.6) for t in (7, 8)]
+    ball = mf.Ball(mf.Counts(runs[0].visits, runs[0].good), 8, 0.6, kind)
+    np.testing.assert_allclose(runs[1].eta[:, -1], ball.eta.max(axis=(1, 2)), atol=1e-10)
+    np.testing.assert_allclose(runs[1].omega[:, -1], ball.omega.max(axis=(1, 2)), atol=1e-10)
+    paper = play(policy, episodes=8)
+    np.testing.assert_array_equal(paper.visits, runs[1].visits)  # the policy's own ball is what it was
+    assert (paper.eta[:, -1] > runs[1].eta[:, -1]).all() or kind == "bernstein"
+    own = play(mf.MeritFair(estimate="mean", ball=kind, delta=0.6), episodes=8)
+    np.testing.assert_allclose(own.eta[:, 0], runs[1].eta[:, 0], atol=1e-12)
+    assert own.settings["problem"]["ball"] == runs[1].settings["problem"]["ball"] == kind
+
+
+# --- Exposure regret.
+
+
+@pytest.mark.parametrize(
+    "policy", [mf.MeritFair(), mf.Optimal(), mf.FairOracle(), mf.Random(), InPython(mf.MeritFair())]
+)
+def test_exposure_regret_of_one_pull_is_fairness_regret(policy: mf.Policy) -> None:
+    for design in ("sequential", "exact"):
+        run = play(policy, budget=1, design=design)
+        np.testing.assert_allclose(run.exposure_regret, run.fairness_regret, atol=1e-12)
+
+
+@pytest.mark.parametrize("design", ["exact", "systematic"])
+def test_a_fair_oracle_has_no_exposure_regret(design: str) -> None:
+    for policy in (mf.FairOracle(design=design), mf.FairOracle(design=design, floor=0.3, cap=0.9)):
+        assert play(policy).exposure_regret.max() < 1e-12
+    other = mf.FairOracle(design=design, merit=mf.Exponential(1.0))
+    assert play(other, merit=mf.Exponential(3.0)).exposure_regret.min() > 0.1
+    unbounded = play(mf.FairOracle(design=design, floor=0.3), floor=0.0)  # fair would be without the floor
+    expected = np.abs(mf.fair_exposure(unbounded.fair_merit, 2, design, floor=0.3) - unbounded.fair_exposure).sum(
+        axis=1
+    )
+    np.testing.assert_allclose(unbounded.exposure_regret, np.repeat(expected[:, None], 12, axis=1), atol=1e-12)
+    assert expected.min() > 0.01
+
+
+def test_exposure_regret_of_a_sequential_draw_is_there_if_asked_for() -> None:
+    policy = mf.MeritFair(estimate="mean", merit=mf.Exponential(4.0))
+    assert np.isnan(play(policy).exposure_regret).all()
+    assert np.isnan(play(InPython(policy), merit=policy.merit).exposure_regret).all()
+    runs = [play(policy, episodes=t, exposure_regret=True) for t in (1, 7, 8)]
+    fair = mf.fair_exposure(runs[0].fair_merit, 2)
+    np.testing.assert_allclose(
+        runs[0].exposure_regret[:, 0], np.abs(0.5 - fair).sum(axis=1), atol=1e-6
+    )  # 2 of 4, alike
+    ball = mf.Ball(mf.Counts(runs[1].visits, runs[1].good), 8)
+    merit = policy.merit(mf.benefit(ball.estimate("mean")))
+    expected = np.abs(mf.fair_exposure(merit, 2) - fair).sum(axis=1)
+    np.testing.assert_allclose(runs[2].exposure_regret[:, -1], expected, atol=1e-6)
+    asked = play(InPython(policy), merit=policy.merit, episodes=8, exposure_regret=True)
+    np.testing.assert_allclose(asked.exposure_regret, runs[2].exposure_regret, atol=1e-6)
+    without = play(policy, episodes=8)
+    np.testing.assert_array_equal(without.visits, runs[2].visits)  # measuring changes nothing
+
+
+def test_exposure_regret_needs_no_integral_where_all_are_alike_or_all_are_pulled() -> None:
+    flat = play(mf.Random(), merit=mf.Exponential(0.0))
+    assert flat.exposure_regret.max() < 1e-12
+    everyone = play(mf.MeritFair(design="exact"), budget=4)
+    assert everyone.exposure_regret.max() < 1e-12
+
+
+def test_exposure_regret_of_plans_that_are_no_lottery() -> None:
+    fair = mf.fair_exposure(mf.Exponential()(ARMS.benefit), 2, "exact")
+    turns = play(mf.RoundRobin(), design="exact")
+    np.testing.assert_allclose(turns.exposure_regret, np.abs(0.5 - fair).sum(), atol=1e-12)
+    nobody = play(mf.NoAction(), design="exact")
+    np.testing.assert_allclose(nobody.exposure_regret, 2.0, atol=1e-12)
+    greedy = play(mf.Optimal(), design="exact", episodes=60, horizon=100)
+    best = np.abs(np.array([[i in pair for i in range(4)] for pair in combinations(range(4), 2)]) - fair).sum(axis=1)
+    assert (np.abs(greedy.exposure_regret[:, -1][:, None] - best).min(axis=1) < 1e-12).all()
+    assert np.isfinite(greedy.exposure_regret).all()
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_exposure_regret_of_pulls_that_depend_on_states_is_that_of_the_pulls(constant: bool) -> None:
+    @dataclass(frozen=True)
+    class HelpTheBad(mf.Policy):
+        name: ClassVar[str] = "help-the-bad"
+
+        def plan(self, view: View) -> Plan:
+            return PriorityTable(np.broadcast_to(np.array([1.0, 0.0]), view.counts.visits.shape[:-1]))
+
+    HelpTheBad.constant = constant  # played as a whole run, or episode by episode
+    run = play(HelpTheBad(), episodes=1, horizon=50, design="exact")
+    np.testing.assert_allclose(
+        run.exposure_regret[:, 0], np.abs(run.pulls / 50 - run.fair_exposure).sum(axis=1), atol=1e-12
+    )
+
+
+def test_exposure_regret_is_at_most_twice_the_budget() -> None:
+    lonely = mf.Arms([[[0.01, 0.99], [0.01, 0.99]], *[[[0.99, 0.01], [0.99, 0.01]]] * 3])  # one helped, the others hurt
+    run = play(mf.MeritFair(design="exact", estimate="pessimistic"), arms=lonely, budget=1, merit=mf.Exponential(20.0))
+    assert 0 <= run.exposure_regret.min() <= run.exposure_regret.max() <= 2
+    np.testing.assert_allclose(run.fair_exposure[0], [1, 0, 0, 0], atol=1e-9)
 
 
 def test_shapes_are_those_of_the_contract() -> None:
@@ -273,6 +430,84 @@ def test_state_dependent_policies_are_measured_by_what_they_pulled() -> None:
     assert run.fairness_regret[0, 0] == pytest.approx(np.abs(share - mf.merit_share(run.fair_merit[0])).sum())
 
 
+def test_the_yardstick_is_the_policys_own_unless_it_is_given() -> None:
+    policy = mf.MeritFair(design="exact", floor=0.1, cap=0.9, ball="kl", delta=0.3)
+    own = play(policy).settings["problem"]
+    assert {name: own[name] for name in ("design", "floor", "cap", "ball", "delta")} == {
+        "design": "exact",
+        "floor": 0.1,
+        "cap": 0.9,
+        "ball": "kl",
+        "delta": 0.3,
+    }
+    given = {"design": "systematic", "floor": 0.2, "cap": 0.8, "ball": "bernstein", "delta": 0.7}
+    other = play(policy, **given)
+    assert {name: other.settings["problem"][name] for name in given} == given
+    np.testing.assert_array_equal(
+        other.fair_exposure, mf.fair_exposure(other.fair_merit, 2, "systematic", floor=0.2, cap=0.8)
+    )
+    np.testing.assert_array_equal(other.visits, play(policy).visits)  # a yardstick changes nothing that is done
+    assert other.settings["policy"] == play(policy).settings["policy"]
+    without = play(mf.Random()).settings["problem"]
+    assert (without["design"], without["floor"], without["cap"], without["ball"]) == ("sequential", 0.0, 1.0, "paper")
+    by_arm = play(mf.Random(), design="exact", floor=[0.1, 0.2, 0.3, 0.4])
+    assert (by_arm.fair_exposure >= [0.1, 0.2, 0.3, 0.4]).all()
+    expected = np.abs(0.5 - by_arm.fair_exposure).sum(axis=1)
+    np.testing.assert_allclose(by_arm.exposure_regret, np.repeat(expected[:, None], 12, axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 4])
+@pytest.mark.parametrize("design", ["exact", "systematic"])
+def test_books_balance_by_every_design(design: str, budget: int) -> None:
+    for policy in (
+        mf.MeritFair(design=design, estimate="mean"),
+        mf.MeritFair(design=design, merit=mf.Exponential(30.0), estimate="thompson"),
+        mf.FairOracle(design=design, merit=mf.Exponential(10.0)),
+    ):
+        run = play(policy, budget=budget, horizon=70, episodes=30)
+        assert (run.visits.sum(axis=(2, 3)) == 30 * 70).all()
+        assert (run.pulls.sum(axis=1) == budget * 30 * 70).all(), policy
+        np.testing.assert_array_equal(run.reward.sum(axis=1), run.good.sum(axis=(1, 2, 3)))
+
+
+def test_floors_are_kept_by_what_is_pulled() -> None:
+    floor, cap = (0.5, 0.0, 0.3, 0.0), (1.0, 0.4, 1.0, 1.0)
+    policy = mf.MeritFair(design="exact", floor=floor, cap=cap, merit=mf.Exponential(10.0), estimate="mean")
+    run = play(policy, episodes=40, horizon=100, runs=10)
+    spread = 5 * np.sqrt(0.25 / (40 * 100 * 10))
+    assert (run.exposure.mean(axis=0) > np.array(floor) - spread).all()
+    assert (run.exposure.mean(axis=0) < np.array(cap) + spread).all()
+
+
+def test_nobody_is_never_left_alone_while_a_policy_learns() -> None:
+    # One arm deserves every pull, but an estimate could be wrong: it is left alone about sqrt(2 h) times in h steps.
+    arms = mf.Arms([[[0.02, 0.98], [0.02, 0.98]], *[[[0.5, 0.5], [0.5, 0.5]]] * 3])
+    run = play(
+        mf.MeritFair(design="exact", merit=mf.Exponential(20.0), estimate="mean"), arms=arms, budget=2, episodes=200
+    )
+    assert run.fair_exposure[0, 0] == 1
+    steps = 200 * 9
+    left_alone = run.visits[:, 0, :, 0].sum(axis=1)
+    assert (left_alone > 0.5 * np.sqrt(2 * steps)).all()
+    assert (left_alone < 4 * np.sqrt(2 * steps)).all()
+
+
+def test_numbers_may_be_those_of_numpy() -> None:
+    plain_numbers = play(mf.MeritFair(design="exact"))
+    same = play(
+        mf.MeritFair(design="exact"),
+        budget=np.int32(2),
+        episodes=np.int64(12),
+        horizon=np.int16(9),
+        runs=np.uint8(3),
+        seed=np.int64(1),
+        floor=np.float32(0.0),
+        delta=np.float64(0.01),
+    )
+    np.testing.assert_array_equal(same.visits, plain_numbers.visits)
+    assert type(same.settings["problem"]["budget"]) is int  # so that it can be saved
+
+
 def test_yardstick_of_fairness_can_be_set() -> None:
     flat = play(mf.Random(), merit=mf.Exponential(0.0))
     assert flat.fairness_regret.max() < 1e-15
@@ -340,6 +575,19 @@ def test_a_ranking_without_numbers_is_refused() -> None:
         ({"seed": 1.0}, "seed must be a whole number, got 1.0"),
         ({"delta": 1.0}, "delta must lie strictly between 0 and 1, got 1.0"),
         ({"merit": 3.0}, "merit must be a merit function"),
+        ({"design": "exat"}, "design must be one of sequential, exact, systematic, got 'exat', did you mean 'exact'"),
+        ({"ball": "kel"}, "ball must be one of paper, bernstein, kl, got 'kel'"),
+        ({"floor": 0.1}, "floor and cap need the design 'exact' or 'systematic'"),
+        ({"cap": 0.9, "design": "sequential"}, "floor and cap need the design 'exact' or 'systematic'"),
+        ({"floor": 0.6, "design": "exact"}, "floors must add up to at most the budget of 2, got 2.4"),
+        ({"cap": 0.4, "design": "exact"}, "caps must add up to at least the budget of 2, got 1.6"),
+        (
+            {"floor": [0.1, 0.2], "design": "exact"},
+            r"floor must be one number, or one for each of the 4 arms, got shape \(2",
+        ),
+        ({"floor": [0.1, 0.1, 0.1, -0.1], "design": "exact"}, "floor must lie between 0 and 1, got -0.1"),
+        ({"floor": np.zeros((3, 4)), "design": "exact"}, "floor must be a number between 0 and 1, or one for each arm"),
+        ({"floor": 0.5, "cap": 0.45, "design": "exact"}, "floor must be at most cap, got 0.5 and 0.45 for arm 0"),
         ({"arms": np.zeros((2, 2))}, "arms must be Arms or a sequence of Arms"),
         ({"arms": []}, "arms must be Arms or a sequence of Arms"),
         ({"arms": [ARMS, ARMS], "runs": 3}, "runs must be the number of sets of arms, 2, got 3"),
@@ -350,6 +598,25 @@ def test_a_ranking_without_numbers_is_refused() -> None:
 def test_bad_problems_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(mf.InputError, match=message):
         play(mf.Random(), **changes)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (mf.MeritFair(design="exact", floor=0.6), "floors must add up to at most the budget of 2, got 2.4"),
+        (mf.MeritFair(design="exact", floor=(0.1, 0.2)), r"one for each of the 4 arms, got shape \(2,\)"),
+        (mf.FairOracle(design="systematic", cap=0.4), "caps must add up to at least the budget of 2, got 1.6"),
+        (mf.FairOracle(design="exact", cap=(0.5,) * 5), r"one for each of the 4 arms, got shape \(5,\)"),
+    ],
+)
+def test_bounds_of_a_policy_must_suit_the_problem(policy: mf.Policy, message: str) -> None:
+    with pytest.raises(mf.InputError, match=message):
+        play(policy)
+    with pytest.raises(mf.InputError, match=message):
+        play(policy, floor=0.0, cap=1.0)  # another yardstick does not help
+    merit = mf.CustomMerit(np.exp, lipschitz=3.0)
+    with pytest.raises(mf.InputError, match=message):
+        play(policy, floor=0.0, cap=1.0, merit=merit)  # nor does a plan made in Python
 
 
 def test_a_name_is_not_a_policy() -> None:

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import meritfair as mf
+from meritfair.arrays import FloatArray
 from meritfair.model import theory
+from meritfair.model.allocation import allocate
 
 ARMS = mf.datasets.synthetic(n_arms=5, seed=1, budget=1, authors=True)
 
@@ -171,6 +173,153 @@ def test_information_limit_by_numerical_derivatives() -> None:
             v += slope**2 * p * (1 - p) / visits[:, s, a]
     expected = math.sqrt(2 / math.pi) * np.sqrt(J**2 @ v).sum() * sum(1 / math.sqrt(t) for t in range(1, 301))
     assert float(mf.information_limit(ARMS, budget, 300, horizon, merit)) == pytest.approx(expected, rel=1e-5)
+
+
+def slope_by_steps(merit: mf.Merit, benefit: FloatArray, budget: int, design: str) -> FloatArray:
+    """Return the derivatives of shares or exposures by each benefit, from small steps up and down."""
+    slope = np.empty((len(benefit), len(benefit)))
+    for j, step in enumerate(1e-6 * np.eye(len(benefit))):
+        up, down = (
+            mf.merit_share(g) if design == "sequential" else mf.fair_exposure(g, budget, design)
+            for g in (merit(benefit + step), merit(benefit - step))
+        )
+        slope[:, j] = (up - down) / 2e-6
+    return slope
+
+
+@pytest.mark.parametrize("design", ["sequential", "exact", "systematic"])
+@pytest.mark.parametrize(
+    "merit", [mf.Exponential(2.0), mf.Exponential(6.0), mf.Affine(1.0, 1.5), mf.Logistic(4.0, 0.2)]
+)
+@pytest.mark.parametrize("budget", [1, 2, 4, 6])
+def test_exposure_slope_is_that_of_small_steps(merit: mf.Merit, budget: int, design: str) -> None:
+    benefit = np.array([0.71, 0.52, 0.33, 0.11, -0.24, -0.55])
+    a, b = theory.exposure_slope(merit, benefit, budget, design)
+    np.testing.assert_allclose(
+        np.diag(a) - np.outer(b, a), slope_by_steps(merit, benefit, budget, design), rtol=1e-5, atol=1e-7
+    )
+
+
+def test_exposure_slope_where_some_are_saturated_and_where_all_are() -> None:
+    merit, benefit = mf.Exponential(6.0), np.array([0.71, 0.52, 0.33, 0.11, -0.24, -0.55])
+    saturated = allocate(merit(benefit), 3).saturated
+    assert 0 < saturated.sum() < 3
+    a, b = theory.exposure_slope(merit, benefit, 3, "exact")
+    assert (a[saturated] == 0).all()
+    assert (b[saturated] == 0).all()
+    assert b.sum() == pytest.approx(1)
+    a, _ = theory.exposure_slope(merit, benefit, 6, "exact")
+    assert not a.any()
+
+
+def test_information_limit_of_the_exact_design_by_numerical_derivatives() -> None:
+    merit, horizon = mf.Exponential(2.0), 50
+    for budget in (1, 2, 3):
+        J = slope_by_steps(merit, ARMS.benefit, budget, "exact")
+        visits = theory.expected_visits(ARMS, mf.fair_exposure(merit(ARMS.benefit), budget, "exact"), horizon)
+        P, v = ARMS.transitions, np.zeros(5)
+        for s in (0, 1):
+            for a in (0, 1):
+                step = np.zeros((2, 2))
+                step[s, a] = 1e-6
+                slope = (mf.benefit(P + step) - mf.benefit(P - step)) / 2e-6
+                with np.errstate(divide="ignore"):
+                    v += slope**2 * P[:, s, a] * (1 - P[:, s, a]) / visits[:, s, a]
+        moves = J.any(axis=0)  # of the others nothing need be known
+        error = np.sqrt(J[:, moves] ** 2 @ v[moves]).sum()
+        expected = math.sqrt(2 / math.pi) * error * sum(1 / math.sqrt(t) for t in range(1, 301))
+        limit = float(mf.information_limit(ARMS, budget, 300, horizon, merit, "exact"))
+        assert limit == pytest.approx(expected, rel=1e-5)
+        assert float(mf.information_limit(ARMS, budget, 300, horizon, merit, "systematic")) == limit
+
+
+def test_information_limit_of_one_pull_does_not_depend_on_the_design() -> None:
+    limits = [float(mf.information_limit(ARMS, 1, 100, design=design)) for design in ("sequential", "exact")]
+    assert limits[0] == pytest.approx(limits[1], rel=1e-9)
+
+
+def test_information_limit_is_finite_where_arms_are_saturated() -> None:
+    # An arm that is pulled for certain is never seen left alone, but neither does its exposure move.
+    merit = mf.Exponential(6.0)
+    shared = allocate(merit(ARMS.benefit), 2)
+    assert shared.saturated.any()
+    limit = float(mf.information_limit(ARMS, 2, 100, merit=merit, design="exact"))
+    assert 0 < limit < math.inf
+    assert (
+        float(mf.information_limit(ARMS, 5, 100, merit=merit, design="exact")) == 0
+    )  # all are pulled, whoever they are
+    with pytest.raises(mf.InputError, match="design must be one of sequential, exact, systematic"):
+        mf.information_limit(ARMS, 2, 100, design="exakt")
+
+
+KNOWN: dict[str, Any] = {
+    "n_arms": 20,
+    "budget": 4,
+    "merit": mf.Exponential(1.0),
+    "delta": 0.01,
+    "first_valid_episode": 8,
+    "coverage_gap": 20,
+    "eta": 0.9,
+}
+
+
+def test_exposure_regret_bound_is_its_formula() -> None:
+    T, N, K, G, t0, eta, delta = 10_000, 20, 4, 20, 8, 0.9, 0.01
+    L, gamma = math.e, math.exp(-1)
+    growth = (G + 2 * math.sqrt(G * T)) * math.sqrt(math.log(8 * N * T / delta))
+    expected = 2 * K * t0 + 16 * K * L * growth / (gamma * (1 - eta))
+    bound = theory.exposure_regret_bound([T, 4 * T], **KNOWN)
+    assert bound.shape == (2,)
+    assert bound[0] == pytest.approx(expected, rel=1e-12)
+    assert bound[0] < bound[1] < 2.2 * bound[0]
+    assert float(theory.exposure_regret_bound(T, **KNOWN)) == bound[0]
+
+
+def test_exposure_regret_bound_of_one_pull_is_below_theorem_5_5() -> None:
+    known = {**KNOWN, "n_arms": 5, "budget": 1}
+    ours = theory.exposure_regret_bound([10**4, 10**6], **known)
+    del known["budget"]
+    papers = theory.regret_bound([10**4, 10**6], omega=0.0, **known)  # where 1 / (1 - omega) does no harm
+    assert (ours < papers / 2).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"eta": 1.0}, "eta must be below 1"),
+        ({"delta": 1.0}, "delta must lie strictly between 0 and 1"),
+        ({"coverage_gap": 0.5}, "coverage_gap must be at least 1"),
+        ({"first_valid_episode": -1}, "first_valid_episode must be at least 0"),
+        ({"episodes": 0}, "episodes must be positive, got 0"),
+        ({"n_arms": 0}, "n_arms must be at least 1"),
+        ({"budget": 21}, "budget must be between 1 and the 20 arms, got 21"),
+        ({"budget": 0}, "budget must be between 1 and the 20 arms, got 0"),
+    ],
+)
+def test_exposure_regret_bound_refuses_what_it_does_not_cover(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(mf.InputError, match=message):
+        theory.exposure_regret_bound(**{"episodes": 100, **KNOWN, **change})
+
+
+@pytest.mark.parametrize("budget", [1, 2])
+def test_exposure_regret_bound_holds_in_a_run(budget: int) -> None:
+    merit = mf.Exponential(1.0)
+    policy = mf.MeritFair(merit=merit, design="exact")
+    run = mf.simulate(ARMS, policy, budget=budget, episodes=300, runs=4, seed=2)
+    for r in range(run.runs):
+        t0 = int(run.first_valid_episode[r])
+        assert t0 < run.episodes
+        bound = theory.exposure_regret_bound(
+            np.arange(t0 + 1, 301),
+            n_arms=5,
+            budget=budget,
+            merit=merit,
+            delta=0.01,
+            first_valid_episode=t0,
+            coverage_gap=int(run.coverage_gap[r]),
+            eta=float(run.largest_eta[r]),
+        )
+        assert (np.cumsum(run.exposure_regret[r])[t0:] <= bound).all()
 
 
 def test_information_limit_of_many_lengths_and_of_no_information() -> None:

@@ -71,6 +71,12 @@ class ConstantFailure(FailsAt):
 
 # Whole runs in the engine by a rule, by another, of a plan that never changes; episode by episode for the others.
 POLICIES = [mf.MeritFair(), mf.Optimal(), mf.Random(), mf.RoundRobin(), NeedFirst(), HelpTheBad()]
+LUCKY = [  # these draw from the luck of a run, for beliefs or orders, in the engine and in Python
+    mf.MeritFair(design="exact", estimate="thompson"),
+    mf.MeritFair(design="systematic", ball="kl", floor=0.1),
+    mf.FairOracle(design="exact"),
+    mf.MeritFair(merit=mf.CustomMerit(np.exp, lipschitz=3.0), design="exact", estimate="thompson"),
+]
 BOTH_WAYS = [mf.MeritFair(), NeedFirst()]
 by_name: Any = {"ids": lambda policy: policy.name}
 
@@ -100,7 +106,7 @@ def our_threads() -> list[str]:
 # ---- the same bits
 
 
-@pytest.mark.parametrize("policy", POLICIES, **by_name)
+@pytest.mark.parametrize("policy", POLICIES + LUCKY, ids=repr)
 def test_results_do_not_depend_on_the_number_of_workers(policy: mf.Policy) -> None:
     alone = play(policy, workers=1)
     assert len({values.tobytes() for values in alone.visits}) == 7  # else runs could be mixed up unseen
@@ -292,11 +298,11 @@ def test_an_error_in_one_run_stops_the_others(policy: mf.Policy, monkeypatch: py
     # The engine raises nothing, but memory can run out: here, when the player of the last run is made.
     made: list[int] = []
 
-    def no_room_for_three(*arguments: Any) -> Any:
+    def no_room_for_three(*arguments: Any, **options: Any) -> Any:
         made.append(1)
         if len(made) == 3:
             raise MemoryError("no room for the third")
-        return new_player(*arguments)
+        return new_player(*arguments, **options)
 
     monkeypatch.setattr("meritfair.playing.new_player", no_room_for_three)
     assert_stops_at_once(lambda: play(policy, **LONG, runs=3, workers=3), MemoryError, "no room for the third")

@@ -1,0 +1,154 @@
+"""`meritfair audit`, as a person or a script uses it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meritfair.cli import main
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stopped:
+            main(["audit", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return int(stopped.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+def write_log(file: Path, chance: dict[str, float], rounds: int = 400) -> Path:
+    """Twelve arms, half of them women, stated to be drawn one time in four and drawn by the chance of their sex."""
+    rng = np.random.default_rng(3)
+    with file.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["arm", "round", "sex", "exposure", "drawn", "remark"])
+        for r in range(rounds):
+            for k in range(12):
+                sex = "fm"[k % 2]
+                writer.writerow([f"patient {k + 1}", r, sex, 0.25, int(rng.random() < chance[sex]), "-"])
+    return file
+
+
+@pytest.fixture
+def fair(tmp_path: Path) -> Path:
+    return write_log(tmp_path / "fair.csv", {"f": 0.25, "m": 0.25})
+
+
+@pytest.fixture
+def unfair(tmp_path: Path) -> Path:
+    return write_log(tmp_path / "unfair.csv", {"f": 0.15, "m": 0.35})
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_fair_draws_are_said_to_be_compatible_first_of_all(fair: Path, call: Call) -> None:
+    code, out, _ = call(fair)
+    assert code == 0
+    assert out.startswith("The draws are compatible with the stated exposures: e-value 0.")
+    assert "20 would be needed at level 0.05" in flat(out)
+    assert "12 arms, 400 rounds" in out
+    assert "the exposures do not add up to the number drawn" in flat(out)
+    assert "The 10 most suspicious of 12 arms:" in out
+    assert out.count("patient") == 10
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_groups_come_before_arms_and_those_wronged_are_flagged(unfair: Path, call: Call) -> None:
+    code, out, _ = call(unfair, "--group", "sex")
+    assert code == 0
+    assert out.startswith("The draws did not follow the stated exposures: the e-value passed 20 in round ")
+    assert out.index("sex ") < out.index("arm ")
+    rows = {line.split()[0]: line.split() for line in out.splitlines() if line[:2] in ("f ", "m ")}
+    assert (rows["f"][1], rows["f"][-1], rows["m"][-1]) == ("6", "less", "more")
+    assert rows["f"][2] == "50.0"
+    assert float(rows["f"][3]) < 40
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_files_are_written_and_named(unfair: Path, tmp_path: Path, call: Call) -> None:
+    code, out, _ = call(unfair, "-g", "sex", "--out", tmp_path / "kept.csv", "--plot", tmp_path / "kept.png")
+    assert code == 0
+    for name in ("kept.csv", "kept-groups.csv", "kept.png"):
+        assert f"wrote {tmp_path / name}" in out.replace("\n", "")
+        assert (tmp_path / name).stat().st_size > 0
+    with (tmp_path / "kept-groups.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["group"], row["members"], row["turns"], row["flagged"]) for row in rows] == [
+        ("f", "6", "2400", "True"),
+        ("m", "6", "2400", "True"),
+    ]
+
+
+def test_json_holds_everything(unfair: Path, call: Call) -> None:
+    code, out, _ = call(unfair, "--group", "sex", "--alpha", "0.01", "--json")
+    assert code == 0
+    report = json.loads(out)
+    assert report["alpha"] == 0.01
+    assert report["overall"]["violated"] is True
+    assert report["overall"]["largest"] >= 100
+    assert report["rounds"] == 400
+    assert len(report["arms"]) == 12
+    assert [group["flagged"] for group in report["groups"]] == [True, True]
+    assert report["budget"]["smallest"] < report["budget"]["largest"]
+    assert report["certain"] == []
+
+
+def test_impossible_draws_are_told_also_in_json(tmp_path: Path, call: Call) -> None:
+    file = tmp_path / "draws.csv"
+    file.write_text("round,arm,exposure,drawn\n1,Ada,0,1\n1,Bo,1,0\n")
+    assert "2 of them are impossible, first in round 1, where Ada was drawn at exposure 0" in flat(call(file)[1])
+    report = json.loads(call(file, "--json")[1])
+    assert report["overall"]["e_value"] is None  # JSON knows no infinity
+    assert report["overall"]["p_value"] == 0
+    assert report["certain"][1] == {"round": 1, "arm": "Bo", "exposure": 1.0}
+
+
+def test_a_fixed_budget_is_offered_where_it_would_help(tmp_path: Path, call: Call) -> None:
+    file = tmp_path / "draws.csv"
+    rows = [f"{r},{name},0.5,{(r + k) % 2},{name}" for r in range(50) for k, name in enumerate("ab")]
+    file.write_text("round,arm,exposure,drawn,site\n" + "\n".join(rows) + "\n")
+    assert "1 drawn in a round. If that number was set before each draw, --fixed-budget" in flat(
+        call(file, "-g", "site")[1]
+    )
+    assert "If that number" not in call(file, "-g", "site", "--fixed-budget")[1]
+    assert "If that number" not in call(file)[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--alpha", "0"], "alpha must lie strictly between 0 and 1, got 0.0"),
+        (["--alpha", "small"], "must be a number, got 'small'"),
+        (["--group", "site"], "lacks the column site; it has arm, round, sex, exposure, drawn, remark"),
+        (["--group", "remark", "--out", "audit.xlsx"], "audit.xlsx: audits are kept in .csv or .parquet files"),
+        (["--out", "nowhere/audit.csv"], "--out nowhere/audit.csv: there is no folder nowhere"),
+        (["--plot", "audit.txt"], "--plot audit.txt: a figure is a .png, .pdf or .svg file"),
+        (["--plot", "nowhere/audit.png"], "there is no folder nowhere"),
+    ],
+)
+def test_mistakes_are_one_clear_line(fair: Path, call: Call, options: list[str], message: str) -> None:
+    code, out, err = call(fair, *options)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_log_that_is_not_there(call: Call) -> None:
+    code, _, err = call("nothing.csv")
+    assert (code, err.strip()) == (2, "meritfair: nothing.csv: there is no such file")
+    assert call()[0] == 2

@@ -1,0 +1,165 @@
+"""`meritfair fit`, as a person or a script uses it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import meritfair as mf
+from meritfair.cli import main
+from meritfair.datasets.logs import read_log
+from meritfair.fitting import fit
+
+
+class Answer:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Answer:
+        with pytest.raises(SystemExit) as stopped:
+            main(["fit", *arguments])
+        captured = capsys.readouterr()
+        code = stopped.value.code
+        assert isinstance(code, int)
+        return Answer(code, captured.out, captured.err)
+
+    return run
+
+
+def write_log(n_arms: int, rounds: int = 30, name: str = "log.csv") -> Path:
+    """Write a log in the current folder; of the last arm only one row."""
+    rng = np.random.default_rng(1)
+    lines = ["arm,round,state,action"]
+    for arm in range(1, n_arms + 1):
+        length = rounds if arm < n_arms else 1
+        lines += [f"person-{arm},{t},{rng.integers(2)},{rng.integers(2)}" for t in range(length)]
+    file = Path(name)
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def test_a_table_for_people(call: Any) -> None:
+    write_log(4)
+    answer = call("log.csv", "--budget", "2")
+    assert answer.code == 0
+    told = " ".join(answer.out.split())
+    assert told.startswith("4 arms, 2 pulled at each step · 87 transitions · merit exponential(c=3) · design exact")
+    for words in (
+        "benefit, and",
+        "95 % interval",
+        "how much more often the arm is good",
+        "log.csv: 91 rows of 4 arms; no gaps; 1 arm without any transition",
+    ):
+        assert words in told
+    rows = [line.split() for line in answer.out.splitlines() if line.startswith("person-")]
+    expected = sorted(fit(read_log("log.csv"), budget=2).table(), key=lambda row: -row["exposure"])
+    assert [row[0] for row in rows] == [row["arm"] for row in expected]
+    for cells, row in zip(rows, expected, strict=True):
+        assert [int(cells[1]), int(cells[2])] == [row["seen"], row["pulled"]]
+        keys = ["benefit", "benefit_low", "benefit_high", "exposure", "exposure_low", "exposure_high"]
+        numbers = [float(cell) for cell in cells[3:] if cell != "to"]
+        np.testing.assert_allclose(numbers, [row[key] for key in keys], atol=0.0051)
+    assert max(len(line.rstrip()) for line in answer.out.splitlines()) <= 80
+
+
+def test_many_arms_are_cut_off_and_say_so(call: Any) -> None:
+    write_log(150)
+    answer = call("log.csv")
+    rows = [line.split() for line in answer.out.splitlines() if line.startswith("person-")]
+    assert len(rows) == 20
+    assert "… and 130 more with no more exposure; --out FILE keeps all." in answer.out
+    assert len(rows[0][-1]) == len("0.0123")  # small exposures get more digits
+    exposures = [float(row[-4]) for row in rows]
+    assert exposures == sorted(exposures, reverse=True)
+    assert "all are in people.csv." in call("log.csv", "--out", "people.csv").out
+    assert len(mf.datasets.read_arms("people.csv").names) == 150
+
+
+def test_json_has_the_numbers_of_the_library(call: Any) -> None:
+    write_log(5)
+    options = ["-k", "2", "--merit", "affine", "--design", "systematic", "--floor", "0.1", "--cap", "0.8"]
+    told = json.loads(call("log.csv", *options, "--level", "0.5", "--seed", "7", "--json").out)
+    log = read_log("log.csv")
+    direct = fit(log, merit=mf.Affine(), budget=2, design="systematic", floor=0.1, cap=0.8, level=0.5, seed=7)
+    assert told["arms"] == direct.table()
+    assert told["settings"] == direct.settings
+    assert told["log"] == {
+        "rows": 121,
+        "arms": 5,
+        "transitions": 116,
+        "gaps": 0,
+        "first_round": 0,
+        "last_round": 29,
+    }
+    assert told["files"] == []
+
+
+def test_results_and_figure_are_kept(call: Any) -> None:
+    write_log(5)
+    answer = call("log.csv", "--out", "people.parquet", "--plot", "people.png")
+    assert answer.code == 0
+    assert "wrote people.parquet\nwrote people.png\n" in answer.out
+    assert Path("people.png").read_bytes().startswith(b"\x89PNG")
+    assert pq.read_table("people.parquet").to_pylist() == fit(read_log("log.csv")).table()
+
+
+def test_gaps_and_unseen_arms_are_told(call: Any) -> None:
+    Path("log.csv").write_text("arm,round,state,action\nAda,1,0,1\nAda,2,1,\nAda,4,1,\nBo,1,0,\nCy,9,1,\n")
+    told = " ".join(call("log.csv").out.split())
+    assert "5 rows of 3 arms; 1 gap, across which nothing is counted; 2 arms without any transition" in told
+    Path("one.csv").write_text("arm,round,state,action\nAda,1,0,\n")
+    assert "1 row of 1 arm; no gaps; 1 arm without any transition" in " ".join(call("one.csv").out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Missing argument 'LOG'"),
+        (["none.csv"], "none.csv: there is no such file"),
+        (["log.xlsx"], "log.xlsx: observations are kept in .csv or .parquet files"),
+        (["bad.csv"], "bad.csv, line 3, column state: must be 0 (bad) or 1 (good), or false or true, got '2'"),
+        (["log.csv", "-k", "5"], "budget must be between 1 and the 4 arms, got 5"),
+        (["log.csv", "-k", "two"], "'--budget' / '-k': must be a whole number, got 'two'"),
+        (["log.csv", "--level", "95"], "level must lie strictly between 0 and 1, got 95.0"),
+        (["log.csv", "--seed", "-1"], "seed must be at least 0, got -1"),
+        (["log.csv", "--floor", "0.5"], "floors must add up to at most the budget of 1, got 2"),
+        (["log.csv", "--cap", "high"], "'--cap': must be a number, got 'high'"),
+        (["log.csv", "--design", "sequential", "--cap", "0.5"], "floor and cap need the design 'exact'"),
+        (["log.csv", "--design", "sistematic"], "did you mean 'systematic'?"),
+        (["log.csv", "--estimate", "pool"], "estimate must be one of mean, pooled, got 'pool'"),
+        (["log.csv", "--merit", "exponental"], "did you mean 'exponential'?"),
+        (["log.csv", "--out", "people.xlsx"], "people.xlsx: fits are kept in .csv or .parquet files"),
+        (["log.csv", "--out", "no/people.csv"], "--out no/people.csv: there is no folder no"),
+        (["log.csv", "--plot", "people.gif"], "a figure is a .png, .pdf or .svg file"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_exit_code_2(call: Any, arguments: list[str], message: str) -> None:
+    write_log(4)
+    Path("bad.csv").write_text("arm,round,state,action\nAda,1,0,1\nAda,2,2,1\n")
+    answer = call(*arguments)
+    assert answer.code == 2
+    assert message in answer.err
+    lines = [line for line in answer.err.splitlines() if line.strip()]
+    assert len(lines) == 1
+    assert lines[0].startswith("meritfair: ")
+    assert sorted(file.name for file in Path().iterdir()) == ["bad.csv", "log.csv"]
+
+
+def test_what_was_out_is_kept_if_the_log_is_bad(call: Any) -> None:
+    Path("people.csv").write_text("old")
+    Path("log.csv").write_text("arm,round,state,action\nAda,1,0,1\nAda,1,0,1\n")
+    answer = call("log.csv", "--out", "people.csv")
+    assert answer.code == 2
+    assert "line 3, column round: the arm 'Ada' has its round 1 already in line 2" in answer.err
+    assert Path("people.csv").read_text() == "old"

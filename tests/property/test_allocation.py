@@ -1,0 +1,170 @@
+"""What must hold for any merits, budget, floors and caps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import meritfair as mf
+from meritfair.arrays import AnyArray, FloatArray
+from meritfair.model.allocation import allocate, learning_cap
+from meritfair.model.draws import draw_exposures, joint_exposure
+
+EXACT = 1e-9
+
+
+class Case(NamedTuple):
+    merit: FloatArray
+    budget: int
+    floor: FloatArray
+    cap: FloatArray
+
+    def share(self, merit: AnyArray | None = None) -> FloatArray:
+        given = self.merit if merit is None else merit
+        return allocate(given, self.budget, floor=self.floor, cap=self.cap).exposure
+
+
+@st.composite
+def cases(draw: st.DrawFn, spread: float = 300.0, most: int = 10, *, bounded: bool = True) -> Case:
+    """Draw merits within factors of e^spread, and floors and caps between which the budget can be shared."""
+    n_arms = draw(st.integers(1, most))
+    budget = draw(st.integers(1, n_arms))
+    logs = draw(hnp.arrays(np.float64, n_arms, elements=st.floats(-spread, spread)))
+    floor, cap = np.zeros(n_arms), np.ones(n_arms)
+    if bounded and draw(st.booleans()):
+        floor = draw(hnp.arrays(np.float64, n_arms, elements=st.floats(0, 1))) * budget / n_arms
+    if bounded and draw(st.booleans()):
+        cap = 1 - draw(hnp.arrays(np.float64, n_arms, elements=st.floats(0, 1))) * (1 - budget / n_arms)
+        cap = np.maximum(floor, cap)
+    return Case(np.exp(logs), budget, floor, cap)
+
+
+@given(cases())
+@settings(max_examples=200, deadline=None)
+def test_the_budget_is_shared_between_floors_and_caps(case: Case) -> None:
+    shared = allocate(case.merit, case.budget, floor=case.floor, cap=case.cap)
+    assert abs(shared.exposure.sum() - case.budget) < EXACT
+    assert ((shared.exposure >= case.floor) & (shared.exposure <= case.cap)).all()
+    free = ~shared.saturated & ~shared.lifted
+    log_rate = np.log(np.maximum(shared.exposure[free], 1e-320)) - np.log(case.merit[free])
+    if (shared.exposure[free] > 1e-300).all() and free.any():
+        assert np.ptp(log_rate) < EXACT  # Eq. (1)
+
+
+@given(cases(), st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_relabelling_arms_relabels_exposures(case: Case, random: object) -> None:
+    order = list(range(len(case.merit)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    other = Case(case.merit[order], case.budget, case.floor[order], case.cap[order])
+    np.testing.assert_allclose(other.share(), case.share()[order], rtol=0, atol=EXACT)
+
+
+@given(cases(), st.floats(-300, 300))
+@settings(max_examples=100, deadline=None)
+def test_only_ratios_of_merits_matter(case: Case, log_factor: float) -> None:
+    np.testing.assert_allclose(case.share(case.merit * np.exp(log_factor)), case.share(), rtol=0, atol=EXACT)
+
+
+@given(cases(spread=30.0), st.data(), st.floats(0, 30))
+@settings(max_examples=200, deadline=None)
+def test_more_merit_is_no_less_exposure_and_no_more_for_others(
+    case: Case, data: st.DataObject, log_more: float
+) -> None:
+    arm = data.draw(st.integers(0, len(case.merit) - 1))
+    merit = case.merit.copy()
+    merit[arm] *= np.exp(log_more)
+    change = case.share(merit) - case.share()
+    assert change[arm] >= -EXACT
+    assert (np.delete(change, arm) <= EXACT).all()
+
+
+@given(cases(spread=5.0), st.data())
+@settings(max_examples=150, deadline=None)
+def test_no_other_way_to_share_is_better_for_who_has_least(case: Case, data: st.DataObject) -> None:
+    # Exposure for a unit of merit, from the arm that has least: at the first difference the allocation is ahead.
+    n_arms = len(case.merit)
+    ours = case.share()
+    logs = data.draw(hnp.arrays(np.float64, n_arms, elements=st.floats(-5, 5)))
+    other = case.share(np.exp(logs))  # as good as any between the bounds
+    part = data.draw(st.sampled_from([1.0, 0.1, 1e-3]))
+    i, j = data.draw(st.integers(0, n_arms - 1)), data.draw(st.integers(0, n_arms - 1))
+    amount = min(case.cap[i] - ours[i], ours[j] - case.floor[j]) if i != j else 0.0
+    moved = ours.copy()
+    moved[i], moved[j] = moved[i] + amount, moved[j] - amount
+    for another in ((1 - part) * ours + part * other, moved):
+        mine, theirs = np.sort(ours / case.merit), np.sort(another / case.merit)
+        differ = np.flatnonzero(np.abs(mine - theirs) > 1e-9 * np.maximum(mine, theirs))
+        assert not len(differ) or mine[differ[0]] > theirs[differ[0]]
+
+
+@given(cases(spread=5.0, bounded=False), st.data())
+@settings(max_examples=200, deadline=None)
+def test_exposures_move_no_more_than_the_bound_of_the_theory(case: Case, data: st.DataObject) -> None:
+    # |e(g) - e(g')| <= 2 K / (N gamma) |g - g'|, both in L1 norm, for merits of at least gamma.
+    n_arms = len(case.merit)
+    logs = data.draw(hnp.arrays(np.float64, n_arms, elements=st.floats(-5, 5)))
+    part = data.draw(st.sampled_from([1.0, 0.1, 1e-3]))
+    other = (1 - part) * case.merit + part * np.exp(logs)
+    gamma = min(case.merit.min(), other.min())
+    moved = np.abs(case.share() - case.share(other)).sum()
+    assert moved <= 2 * case.budget / (n_arms * gamma) * np.abs(case.merit - other).sum() + EXACT
+
+
+def test_the_bound_of_the_theory_is_nearly_reached() -> None:
+    # One of many arms of equal merit gains: a bound of half that size would not hold.
+    merit = np.ones(1000)
+    more = merit + 1e-3 * np.eye(1000)[0]
+    moved = np.abs(allocate(more, 10).exposure - allocate(merit, 10).exposure).sum()
+    assert moved > 0.99 * 2 * 10 / 1000 * 1e-3
+
+
+@given(cases(spread=20.0), st.data())
+@settings(max_examples=100, deadline=None)
+def test_learning_caps_can_always_be_kept(case: Case, data: st.DataObject) -> None:
+    left_alone = data.draw(hnp.arrays(np.int64, len(case.merit), elements=st.integers(0, 10**6)))
+    careful = learning_cap(left_alone, case.budget, case.floor, case.cap)
+    assert ((careful >= case.floor) & (careful <= case.cap)).all()
+    shared = allocate(case.merit, case.budget, floor=case.floor, cap=careful)
+    assert abs(shared.exposure.sum() - case.budget) < EXACT
+
+
+@given(cases(spread=50.0), st.integers(0, 2**32), st.sampled_from(["exact", "systematic"]))
+@settings(max_examples=100, deadline=None)
+def test_every_draw_pulls_as_many_arms_as_the_budget(case: Case, seed: int, design: str) -> None:
+    exposure = case.share()
+    pulled = draw_exposures(exposure, rng=np.random.default_rng(seed), size=100, design=design)
+    assert (pulled.sum(axis=1) == case.budget).all()
+    assert pulled[:, exposure == 1].all()
+    assert not pulled[:, exposure == 0].any()
+
+
+@given(cases(spread=5.0, most=6), st.sampled_from(["exact", "systematic"]), st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_joint_exposures_are_those_of_draws_of_the_same_size(case: Case, design: str, random: object) -> None:
+    exposure = case.share()
+    order = list(range(len(exposure)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    both = joint_exposure(exposure, design, order)
+    np.testing.assert_allclose(np.diag(both), exposure, rtol=0, atol=EXACT)
+    np.testing.assert_allclose(both, both.T, rtol=0, atol=EXACT)
+    np.testing.assert_allclose(both.sum(axis=1), case.budget * exposure, rtol=0, atol=1e-8)
+    single = np.minimum.outer(exposure, exposure)
+    assert (both <= single + EXACT).all()
+    assert (both >= np.maximum(0, np.add.outer(exposure, exposure) - 1) - EXACT).all()
+
+
+@given(cases(spread=3.0, most=8, bounded=False))
+@settings(max_examples=50, deadline=None)
+def test_the_exact_design_is_as_merit_fair_as_one_pull_can_be(case: Case) -> None:
+    # Without saturation, exposures are the paper's shares times the budget.
+    share = mf.merit_share(case.merit)
+    exposure = mf.fair_exposure(case.merit, case.budget, "exact")
+    if case.budget * share.max() <= 1:
+        np.testing.assert_allclose(exposure, case.budget * share, rtol=1e-9)
+    else:
+        assert exposure.max() == 1
