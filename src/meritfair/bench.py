@@ -44,15 +44,15 @@ __all__ = ["CASES", "Gain", "machine", "measure_policies", "measure_sizes", "mea
 SIZES = ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20))
 SETTINGS: dict[str, dict[str, str]] = {
     "merit-fair": {},
-    "estimate=mean": {"estimate": "mean"},
-    "design=exact": {"design": "exact", "estimate": "mean"},
-    "design=systematic": {"design": "systematic", "estimate": "mean"},
+    "mean": {"estimate": "mean"},
+    "exact": {"design": "exact", "estimate": "mean"},
+    "systematic": {"design": "systematic", "estimate": "mean"},
 }
 CASES = [
     (name, n_arms, budget, c)
     for name in SETTINGS
     for n_arms, budget in SIZES
-    for c in ((1, 3, 10) if name in ("merit-fair", "design=exact") else (3,))
+    for c in ((1, 3, 10) if name in ("merit-fair", "exact") else (3,))
 ]
 _HORIZON = 200
 _REPEATS = 5

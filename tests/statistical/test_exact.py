@@ -7,7 +7,7 @@ Single draws each have an order of their own, so they are independent: how often
 whole set of arms has the mean over all orders of the chance that plain enumeration finds. In the engine, 64 steps share
 an order. Given the order, steps are independent and each pulls an arm with its exposure whatever the order; so pulls
 over steps, and products of pulls at different steps, are still binomial. Who is pulled together at a step does depend
-on the order, so that is averaged by words of 64 steps, which are independent, and compared by their own spread.
+on the order, so that is averaged over the 256 steps of each order, and these averages are compared by their own spread.
 
 Power: 1 % in one exposure e moves its frequency by 0.01 sqrt(n e / (1 - e)) standard errors, 10 and more for a million
 draws and e of 1/2; the critical value is about 6. That errors are found is asserted with planted ones.
@@ -227,7 +227,10 @@ def test_groups_vary_less_than_with_independent_coins(merit: FloatArray) -> None
     assert abs(away.mean() - coins) / (away.std() / np.sqrt(draws)) < stats.norm.isf(LEVEL)
 
 
-# --- The engine: 64 steps in one order.
+# --- The engine: 256 steps in one order.
+
+
+WORDS_IN_ORDER = 4
 
 
 class Draws(NamedTuple):
@@ -280,12 +283,12 @@ def count_draws(exposure: FloatArray, design: str, rounds: int, seed: int) -> Dr
 def compare_draws(draws: Draws, exposure: FloatArray, both: FloatArray) -> dict[str, float]:
     upper, n = np.triu_indices(len(exposure), 1), 64 * len(draws.pairs)
     apart = np.outer(exposure, exposure).ravel()
-    by_word = draws.pairs[:, *upper] / 64
-    spread = by_word.std(axis=0) / np.sqrt(len(by_word))
-    if (np.abs(by_word.mean(axis=0) - both[upper])[spread == 0] > 1e-9).any():
+    by_order = draws.pairs[:, *upper].reshape(-1, WORDS_IN_ORDER, len(upper[0])).mean(axis=1) / 64
+    spread = by_order.std(axis=0) / np.sqrt(len(by_order))
+    if (np.abs(by_order.mean(axis=0) - both[upper])[spread == 0] > 1e-9).any():
         together = 0.0
     else:
-        together = of_z(((by_word.mean(axis=0) - both[upper])[spread > 0]) / spread[spread > 0])
+        together = of_z(((by_order.mean(axis=0) - both[upper])[spread > 0]) / spread[spread > 0])
     return {
         "pulls": of_counts(np.diag(draws.pairs.sum(axis=0)), n, exposure),
         "pairs": together,
@@ -322,12 +325,13 @@ def test_draws_of_the_engine_have_the_exact_law(exposure: FloatArray, design: st
 
 
 @both_designs
-def test_steps_of_a_word_share_an_order_and_words_do_not(design: str) -> None:
-    # Not a promise, but what the test above is built on: pairs vary more from word to word than by single coins.
+def test_256_steps_share_an_order_and_others_do_not(design: str) -> None:
+    # Not a promise, but what the test above is built on: pairs vary more from order to order than by single coins.
     exposure = SMALL[2]
-    pairs = count_draws(exposure, design, 300, 21).pairs[:, 0, 1]
-    single = 64 * pairs.mean() / 64 * (1 - pairs.mean() / 64)
-    assert pairs.var() > 1.5 * single
+    steps = 64 * WORDS_IN_ORDER
+    pairs = count_draws(exposure, design, 1200, 21).pairs[:, 0, 1].reshape(-1, WORDS_IN_ORDER).sum(axis=1)
+    single = pairs.mean() * (1 - pairs.mean() / steps)
+    assert pairs.var() > 3 * single
     following = np.corrcoef(pairs[:-1], pairs[1:])[0, 1]
     assert abs(following) * np.sqrt(len(pairs)) < stats.norm.isf(LEVEL)
 

@@ -80,6 +80,7 @@ def _show(results: dict[str, Any], with_reference: bool) -> None:
     print_table(
         columns, rows, f"{title}\nOne run of {results['policies'][0]['episodes']:,} episodes of 200 steps, one core"
     )
+    print_note("Mean, exact, systematic: merit-fair with that estimate, and with that design and the mean.\n")
     sizes = [
         [
             f"{row['arms']:,}",

@@ -167,14 +167,14 @@ def stages(n_arms: int, budget: int, design: int, *, integrates: bool = False, p
 
 @cache
 def drawer(n_arms: int, budget: int, design: int) -> int:
-    """Return the address of what draws by this design among so many arms."""
+    """Return the address of what draws by this design among so many arms; for one pull all designs are the same."""
     few = (budget + 1) * n_arms <= _IN_PASSES_UP_TO and 2 * budget <= n_arms
     stage = {
         SEQUENTIAL: draw_in_passes if few else draw_by_arrival,
         EXACT: draw_by_rounding,
         SYSTEMATIC: draw_systematically,
         ROTATION: rotate,
-    }[design]
+    }[SEQUENTIAL if budget == 1 and design != ROTATION else design]
     return address(stage, *_TO_DRAW)
 
 

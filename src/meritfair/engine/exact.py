@@ -2,7 +2,7 @@ r"""Draws in which every arm is pulled with a given probability, and always the 
 
 `given` holds exposures, which sum to the budget. Arms of exposure 1 are pulled and those of 0 are not; the others,
 whose exposures :math:`p_1, p_2, \dots` sum to a whole number as well, stand in an order that is shuffled anew for each
-word of 64 steps. There are two drawers, both without a branch that depends on chance:
+256 steps. There are two drawers, both without a branch that depends on chance:
 
 **Rounding.** A carrier walks along the order with what has been pooled so far, a number :math:`a < 1`, and meets
 arm j. If :math:`a + p_j < 1`, one of the two takes all of it, arm j with chance :math:`p_j / (a + p_j)`, and the other
@@ -31,7 +31,7 @@ import numpy as np
 from meritfair.engine.bits import ALL, NONE, ONE, trailing_zeros
 from meritfair.engine.compiling import call, kernel, part, stage
 from meritfair.engine.lotteries import COINS, DRAWN, LIMITS, ORDER, PULLS, ZERO, Lottery
-from meritfair.engine.random import LEVELS, next_word, random_words, sign, threshold, toss_words
+from meritfair.engine.random import LEVELS, mask, next_word, random_words, sign, threshold, toss_words
 
 if TYPE_CHECKING:
     from meritfair.arrays import BoolArray, FloatArray, IntArray, WordArray
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_by_rounding", "draw_once_each", "draw_systematically"]
 
 _FLIPS, _RANDOM = 3, 4  # rows of `words`: whether an arm completes a pull; random bits, and what is not decided yet
+_WORDS_IN_ORDER = 4  # of 64 steps
 _STEP = np.int64(1)
 _HALF = np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
@@ -58,18 +59,13 @@ def draw_by_rounding(
     )
     if new:
         lottery.facts[DRAWN] = _part_certain(order, given)
-    drawn = lottery.facts[DRAWN]
-    for first in range(0, words * n_arms, n_arms):
+    drawn, pooled = lottery.facts[DRAWN], 0.0
+    for word in range(words):
+        first = word * n_arms
         _pull_certain(pulls, order, given, first, drawn)
-        _shuffle(order, drawn, source)
-        pooled = 0.0
-        for k in range(drawn):
-            exposure = given[order[k]]
-            both = pooled + exposure
-            full = both >= 1.0
-            limits[k] = threshold((1.0 - pooled) / (2.0 - both) if full else exposure / both)
-            flips[k] = ALL if full else NONE
-            pooled = both - 1.0 if full else both
+        if word % _WORDS_IN_ORDER == 0:
+            _shuffle(order, drawn, source)
+            pooled = _set_coins(limits, flips, order, given, drawn)
         toss_words(source, limits, coins, ZERO, drawn)
         carrier = ALL if pooled > 0.5 else NONE  # whether the carrier is pulled in the end: now it is certain
         for k in range(drawn - 1, -1, -1):
@@ -78,6 +74,20 @@ def draw_by_rounding(
             pulls[first + order[k]] = (coin & inside) ^ flip
             carrier = (~coin & inside) ^ flip
     return 0
+
+
+@part
+def _set_coins(limits: WordArray, flips: WordArray, order: IntArray, given: FloatArray, drawn: int) -> float:
+    """Set the coin of each arm in the order, and whether it completes a pull; return what is pooled at the end."""
+    pooled = 0.0
+    for k in range(drawn):
+        exposure = given[order[k]]
+        both = pooled + exposure
+        full = both >= 1.0
+        limits[k] = threshold((1.0 - pooled if full else exposure) / (2.0 - both if full else both))
+        flips[k] = mask(full)
+        pooled = both - 1.0 if full else both
+    return pooled
 
 
 @stage
@@ -97,13 +107,15 @@ def draw_systematically(
         lottery.facts[DRAWN] = _part_certain(order, given)
         _measure(lengths, order, given, lottery.facts[DRAWN])
     drawn = lottery.facts[DRAWN]
-    for first in range(0, words * n_arms, n_arms):
+    for word in range(words):
+        first = word * n_arms
         _pull_certain(pulls, order, given, first, drawn)
-        _shuffle(order, drawn, source)
-        end = NONE
-        for k in range(drawn):
-            end += lengths[order[k]]  # modulo 1
-            ends[k] = end
+        if word % _WORDS_IN_ORDER == 0:
+            _shuffle(order, drawn, source)
+            end = NONE
+            for k in range(drawn):
+                end += lengths[order[k]]  # modulo 1
+                ends[k] = end
         _compare(source, random, ends, below, undecided, drawn)
         before, end = NONE, NONE
         for k in range(drawn):
