@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     from meritfair.arrays import FloatArray, IntArray
 
-__all__ = ["SUFFIXES", "Table", "read_table", "write_table"]
+__all__ = ["EMPTY", "SUFFIXES", "Table", "read_table", "write_table"]
 
 SUFFIXES = (".csv", ".parquet")
+EMPTY, _WRONG = -1, -2  # in columns of 0 and 1
 _LARGEST_WHOLE = 2**53  # beyond this, numbers in files may have been rounded
 
 
@@ -69,6 +70,19 @@ class Table:
             row = int(wrong[0])
             raise self.error(row, column, f"must be a whole number, got {self.columns[column][row]!r}")
         return values.astype(np.int64)
+
+    def bits(
+        self, column: str, wanted: str = "must be 0 or 1, or false or true", *, may_be_empty: bool = False
+    ) -> IntArray:
+        """Return a column of 0 and 1, or false and true; empty cells are -1 where there may be some."""
+        texts = ["" if cell is None else str(cell).strip().lower() for cell in self.columns[column]]
+        meaning = {text: _bit(text) for text in set(texts)}
+        values = np.fromiter(map(meaning.__getitem__, texts), np.int64, len(texts))
+        wrong = np.flatnonzero(values < (EMPTY if may_be_empty else 0))
+        if len(wrong):
+            row = int(wrong[0])
+            raise self.error(row, column, f"{wanted}, got {self.columns[column][row]!r}")
+        return values
 
 
 def read_table(path: str | PathLike[str], what: str, required: Sequence[str], optional: Sequence[str] = ()) -> Table:
@@ -180,6 +194,14 @@ def _wanted(
     if twice:
         raise FileError(file, "the column stands there twice", line=line, column=twice[0])
     return there
+
+
+def _bit(text: str) -> int:
+    if text in ("true", "false"):
+        return int(text == "true")
+    if text in ("", "nan"):  # the latter is how a Parquet column of floats shows an empty cell
+        return EMPTY
+    return int(float(text)) if _is_number(text) and float(text) in (0.0, 1.0) else _WRONG
 
 
 def _is_number(cell: Any) -> bool:

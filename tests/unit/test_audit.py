@@ -483,7 +483,7 @@ def write(folder: Path, text: str) -> Path:
         ("round,arm,exposure\n1,a,0.5\n", "line 1: lacks the column drawn; it has round, arm, exposure"),
         (HEADER + "1,a,1.5,0,f\n", "line 2, column exposure: must lie between 0 and 1, got '1.5'"),
         (HEADER + "1,a,half,0,f\n", "line 2, column exposure: must be a number, got 'half'"),
-        (HEADER + "1,a,0.5,2,f\n", "line 2, column drawn: must lie between 0 and 1, got '2'"),
+        (HEADER + "1,a,0.5,2,f\n", "line 2, column drawn: must be 0 or 1, or false or true, got '2'"),
         (HEADER + "1,a,0.5,0.5,f\n", "line 2, column drawn: must be a whole number, got '0.5'"),
         (HEADER + "1,a,0.5,yes,f\n", "line 2, column drawn: must be a number, got 'yes'"),
         (HEADER + "1.5,a,0.5,1,f\n", "line 2, column round: must be a whole number, got '1.5'"),

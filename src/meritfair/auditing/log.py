@@ -9,7 +9,7 @@ import numpy as np
 from meritfair.arrays import frozen
 from meritfair.checks import float_array
 from meritfair.errors import InputError
-from meritfair.tables import Table, read_table
+from meritfair.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,7 +129,7 @@ def read_draws(path: str | PathLike[str], group: str | None = None) -> DrawLog:
     table = read_table(path, "draws", ["round", "arm", "exposure", "drawn", *([group] if group is not None else [])])
     rounds, arms = table.whole_numbers("round", 0), table.text("arm")
     exposure = table.numbers("exposure", 0, 1)
-    drawn = _with_words(table, "drawn").whole_numbers("drawn", 0, 1)
+    drawn = table.bits("drawn")
     groups = table.text(group) if group is not None else None
     codes = _encode(arms)[1]
     twice = _first_twice(codes, rounds)
@@ -146,13 +146,6 @@ def read_draws(path: str | PathLike[str], group: str | None = None) -> DrawLog:
             )
             raise table.error(row, group, problem)
     return DrawLog(rounds, arms, exposure, drawn, groups)
-
-
-def _with_words(table: Table, column: str) -> Table:
-    """Return the table with 1 and 0 for true and false, as dataframe libraries write them."""
-    words = {"true": 1, "false": 0}
-    cells = [words.get(c.strip().lower(), c) if isinstance(c, str) else c for c in table.columns[column]]
-    return Table(table.file, {**table.columns, column: cells}, table.lines)
 
 
 def _check_all(rule: str, values: FloatArray, right: BoolArray) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meritfair.cli.options import RESULTS, JsonOption, PlotOption, number_option
+from meritfair.cli.options import JsonOption, PlotOption, number_option, out_option
 from meritfair.cli.show import check_folder, check_plot, print_json, print_note, print_table, progress_bar, save_figure
 
 if TYPE_CHECKING:
@@ -46,13 +46,7 @@ def audit(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Keep the table of all arms: .csv or .parquet; groups go to a second file beside it.",
-            rich_help_panel=RESULTS,
-        ),
+        out_option("Keep the table of all arms: .csv or .parquet; groups go to a second file beside it."),
     ] = None,
     plot: PlotOption = None,
     as_json: JsonOption = False,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meritfair.cli.options import (
-    RESULTS,
     BudgetOption,
     CapOption,
     DesignOption,
@@ -19,6 +18,7 @@ from meritfair.cli.options import (
     PlotOption,
     make_merit,
     number_option,
+    out_option,
 )
 from meritfair.cli.show import check_plot, print_json, print_note, print_table, progress_bar, save_figure
 from meritfair.errors import InputError
@@ -62,13 +62,7 @@ def fit(
     seed: Annotated[int, number_option(int, "--seed", "-s", help="Fixes the draws behind the intervals.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Keep all rows: a .csv or .parquet file, which --arms-file can read.",
-            rich_help_panel=RESULTS,
-        ),
+        out_option("Keep all rows: a .csv or .parquet file, which --arms-file can read."),
     ] = None,
     plot: PlotOption = None,
     as_json: JsonOption = False,
@@ -83,8 +77,9 @@ def fit(
     g = make_merit(merit)
     check_plot(plot)
     _check_out(out)
-    seen = read_log(log)
-    with progress_bar() as begin:
+    with progress_bar(2) as begin:
+        begin(f"reading {log.name}")
+        seen = read_log(log)
         found = estimate_arms(
             seen,
             merit=g,

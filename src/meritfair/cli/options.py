@@ -41,6 +41,7 @@ __all__ = [
     "make_merit",
     "make_policy",
     "number_option",
+    "out_option",
     "split_settings",
 ]
 
@@ -60,6 +61,11 @@ def number_option(kind: type[int] | type[float], *flags: str, help: str, panel: 
             raise typer.BadParameter(f"must be {wanted}, got {text!r}") from None
 
     return typer.Option(*flags, help=help, rich_help_panel=panel, parser=parse, metavar=word)
+
+
+def out_option(help: str, metavar: str = "FILE") -> Any:  # noqa: A002
+    """Return the option that says where results are kept."""
+    return typer.Option("--out", "-o", metavar=metavar, help=help, rich_help_panel=RESULTS)
 
 
 DatasetOption = Annotated[
@@ -143,6 +149,7 @@ WorkersOption = Annotated[
         int, "--workers", help="Runs played at the same time; all cores by default. Results do not depend on it."
     ),
 ]
+
 PlotOption = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE", help="Draw the figure: .png, .pdf or .svg.", rich_help_panel=RESULTS),

@@ -31,6 +31,7 @@ from meritfair.cli.options import (
     make_arms,
     make_merit,
     make_policy,
+    out_option,
 )
 from meritfair.cli.show import check_plot, print_json, print_note, print_table, progress_bar, save_figure
 from meritfair.errors import InputError
@@ -101,13 +102,7 @@ def simulate(
     workers: WorkersOption = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="PATH",
-            help="Keep the runs: a folder, or for one policy a .parquet or .npz file.",
-            rich_help_panel=RESULTS,
-        ),
+        out_option("Keep the runs: a folder, or for one policy a .parquet or .npz file.", "PATH"),
     ] = None,
     plot: PlotOption = None,
     as_json: JsonOption = False,

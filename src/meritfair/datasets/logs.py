@@ -20,7 +20,7 @@ from meritfair.arrays import frozen
 from meritfair.checks import float_array
 from meritfair.errors import InputError
 from meritfair.model.counts import Counts
-from meritfair.tables import read_table
+from meritfair.tables import EMPTY, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,13 +29,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from meritfair.arrays import BoolArray, IntArray
-    from meritfair.tables import Table
 
 __all__ = ["Log", "read_log"]
 
 _COLUMNS = ("arm", "round", "state", "action")
 _LARGEST_ROUND = 2**53 - 1  # as a float, no other whole number is rounded to it
-_EMPTY, _WRONG = -1, -2
 _STATES = "must be 0 (bad) or 1 (good), or false or true"
 _ACTIONS = "must be 0 (left) or 1 (pulled), or false or true, or empty if the arm has no row for the next round"
 
@@ -186,7 +184,7 @@ def read_log(path: str | PathLike[str]) -> Log:
     table = read_table(path, "observations", _COLUMNS)
     arms = table.text("arm")
     rounds = table.whole_numbers("round", -_LARGEST_ROUND, _LARGEST_ROUND)
-    states, actions = _read_bits(table, "state", _STATES), _read_bits(table, "action", _ACTIONS)
+    states, actions = table.bits("state", _STATES), table.bits("action", _ACTIONS, may_be_empty=True)
     try:
         return Log(arms, rounds, states, actions)
     except _RowError as bad:
@@ -204,30 +202,6 @@ class _RowError(InputError):
         return f"{self._problem} {place(self._other)}"
 
 
-def _read_bits(table: Table, column: str, wanted: str) -> IntArray:
-    """Return a column of 0 and 1; empty cells are -1 where there may be some."""
-    texts = ["" if cell is None else str(cell).strip().lower() for cell in table.columns[column]]
-    meaning = {text: _bit(text) for text in set(texts)}
-    values = np.fromiter(map(meaning.__getitem__, texts), np.int64, len(texts))
-    wrong = np.flatnonzero(values < (_EMPTY if column == "action" else 0))
-    if len(wrong):
-        row = int(wrong[0])
-        raise table.error(row, column, f"{wanted}, got {table.columns[column][row]!r}")
-    return values
-
-
-def _bit(text: str) -> int:
-    if text in ("true", "false"):
-        return int(text == "true")
-    if text in ("", "nan"):  # the latter is how a Parquet column of floats shows an empty cell
-        return _EMPTY
-    try:
-        number = float(text)
-    except ValueError:
-        return _WRONG
-    return int(number) if number in (0.0, 1.0) else _WRONG
-
-
 def _round_array(rounds: npt.ArrayLike) -> IntArray:
     given = np.asarray(rounds)
     if given.dtype.kind == "i":
@@ -242,8 +216,8 @@ def _round_array(rounds: npt.ArrayLike) -> IntArray:
 def _bit_array(name: str, values: Any) -> IntArray:
     numbers = float_array(name, values)
     if name == "actions":
-        numbers = np.where(np.isnan(numbers), float(_EMPTY), numbers)
-    wrong = np.flatnonzero(~np.isin(numbers, (_EMPTY, 0, 1) if name == "actions" else (0, 1)))
+        numbers = np.where(np.isnan(numbers), float(EMPTY), numbers)
+    wrong = np.flatnonzero(~np.isin(numbers, (EMPTY, 0, 1) if name == "actions" else (0, 1)))
     if len(wrong):
         allowed = "0 or 1, or -1 if not recorded" if name == "actions" else "0 or 1"
         raise InputError(f"{name} must be {allowed}, got {numbers.flat[wrong[0]]:g} in row {wrong[0]}")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from meritfair.arrays import BoolArray, FloatArray
 
-__all__ = ["Allocation", "allocate", "check_bounds", "learning_cap"]
+__all__ = ["Allocation", "allocate", "check_bounds", "learning_cap", "shared_error"]
 
 _SAMPLE = 1000
 _LAST_DIGITS = 1e-13
@@ -95,6 +95,15 @@ def allocate(
     saturated = wanted >= high * (1 - _LAST_DIGITS)
     exposure = np.where(saturated, high, np.maximum(low, wanted))
     return Allocation(exposure, rate, saturated, ~saturated & (wanted < low * (1 - _LAST_DIGITS)))
+
+
+def shared_error(part: FloatArray, own: FloatArray) -> FloatArray:
+    """Return the standard deviations of shares of a whole, when what each is based on has independent errors.
+
+    Arm i has `part[i]` of the whole, and `own[i]` would be the variance of its share if the whole were not shared. What
+    one gains is taken from all in proportion, so the variance is (1 - 2 part) own + part^2 times the sum of all.
+    """
+    return np.asarray(np.sqrt(np.maximum(0.0, (1 - 2 * part) * own + part**2 * own.sum())))
 
 
 def check_bounds(floor: npt.ArrayLike, cap: npt.ArrayLike, n_arms: int, budget: int) -> tuple[FloatArray, FloatArray]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from meritfair.checks import check_budget, check_number, check_whole, float_array
 from meritfair.errors import InputError
-from meritfair.model.allocation import allocate
+from meritfair.model.allocation import allocate, shared_error
 from meritfair.model.benefit import benefit_gradient, steady_state
 from meritfair.model.exposure import fair_exposure, merit_share
 from meritfair.model.merit import Exponential
@@ -278,9 +278,8 @@ def information_limit(
     each = np.multiply(slope**2, variance, out=np.zeros_like(slope), where=slope > 0)
     if np.isinf(each).any():  # some (s, a) is never visited
         return np.full(T.shape, np.inf)
-    error = np.sqrt((1 - 2 * part) * each + part**2 * each.sum())
     series = np.cumsum(1 / np.sqrt(np.arange(1, int(T.max()) + 1)))
-    return np.asarray(np.sqrt(2 / np.pi) * error.sum() * series[T - 1])
+    return np.asarray(np.sqrt(2 / np.pi) * shared_error(part, each).sum() * series[T - 1])
 
 
 def _positive(episodes: npt.ArrayLike) -> FloatArray:

@@ -40,7 +40,7 @@ import numpy as np
 from meritfair.arrays import frozen
 from meritfair.checks import check_budget, check_choice, check_number, check_whole
 from meritfair.errors import InputError
-from meritfair.model.allocation import check_bounds
+from meritfair.model.allocation import check_bounds, shared_error
 from meritfair.model.benefit import benefit, benefit_gradient
 from meritfair.model.exposure import check_design, fair_exposure
 from meritfair.seeding import fresh_seed, stream
@@ -216,7 +216,8 @@ def _by_delta(
         e_spread = np.sqrt(_moving_each(merits, exposure, rules, progress) ** 2 @ moved**2)
     else:
         free = (exposure > rules.floor) & (exposure < rules.cap)
-        e_spread = _free_spread(np.where(free, exposure, 0.0), moved)
+        shared = np.where(free, exposure, 0.0)
+        e_spread = shared_error(shared / max(shared.sum(), np.finfo(float).tiny), (shared * moved) ** 2)
     z = NormalDist().inv_cdf((1 + level) / 2)
     low, high = np.clip([mu - z * spread, mu + z * spread], -1.0, 1.0)
     e_low, e_high = np.clip([exposure - z * e_spread, exposure + z * e_spread], rules.floor, rules.cap)
@@ -231,13 +232,6 @@ def _benefit_variance(posterior: Posterior) -> FloatArray:
     within = (slope**2 * each * (1 - each) / (total + 1)).sum(axis=(-2, -1))
     between = (slope * (each - posterior.mean[..., None, :, :])).sum(axis=(-2, -1))
     return np.asarray((posterior.chance * (within + between**2)).sum(axis=-1))
-
-
-def _free_spread(free: FloatArray, moved: FloatArray) -> FloatArray:
-    """Return the standard deviation of exposures in proportion to merit; `free` is 0 for arms at a bound."""
-    part = free / max(free.sum(), np.finfo(float).tiny)  # e_i / R
-    own = (free * moved) ** 2
-    return np.asarray(np.sqrt(np.maximum(0.0, (1 - 2 * part) * own + part**2 * own.sum())))
 
 
 def _moving_each(merits: FloatArray, exposure: FloatArray, rules: _Rules, progress: Progress | None) -> FloatArray:
