@@ -76,7 +76,7 @@ def play(
 ) -> None:
     """Play all runs, and fill the arrays of what is measured."""
     control = np.zeros((problem.runs, 2), np.int64)
-    known = _integrates(problem.design, problem.budget, measured.fair_merit) <= problem.exposure_regret
+    known = problem.exposure_regret or not _integrates(problem.design, problem.budget, measured.fair_merit)
     fair_exposure = measured.fair_exposure if known else np.full(measured.fair_merit.shape, np.nan)
     stage = _Stage(problem, policy, measured, merit_share(measured.fair_merit), fair_exposure, seed, control, progress)
     whole_run = stage.whole_run()

@@ -82,6 +82,7 @@ class Lottery(Plan):
     design: str = "sequential"
     floor: npt.ArrayLike = 0.0
     cap: npt.ArrayLike = 1.0
+    _known: dict[int, FloatArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "merit", check_merit(self.merit))
@@ -95,7 +96,9 @@ class Lottery(Plan):
         return merit_share(self.merit)
 
     def exposure(self, budget: int) -> FloatArray:
-        return fair_exposure(self.merit, budget, self.design, floor=self.floor, cap=self.cap)
+        if budget not in self._known:  # it is asked for twice: to draw by, and for the regret
+            self._known[budget] = fair_exposure(self.merit, budget, self.design, floor=self.floor, cap=self.cap)
+        return self._known[budget]
 
     @property
     def drawn_by(self) -> int:
