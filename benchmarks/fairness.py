@@ -30,7 +30,7 @@ MERIT = mf.Exponential(3.0)
 PAPER = "opti-\nmistic"
 BELIEFS = {
     PAPER: {},
-    "with a\nkl ball": {"ball": "kl"},
+    "kl\nball": {"ball": "kl"},
     "mean": {"estimate": "mean"},
     "thomp-\nson": {"estimate": "thompson"},
 }
