@@ -32,6 +32,7 @@ from meritfair.engine.episodes import (
     play_table,
     play_table_run,
     stages,
+    tightener,
 )
 from meritfair.engine.learning import EXPOSURE, MERIT, SHARE
 from meritfair.engine.rules import EXPONENTIAL, FIXED, OPTIMISTIC, BallRule, MeritRule, Rule
@@ -102,6 +103,11 @@ def _exposure(plan: Plan, problem: Problem) -> FloatArray | None:
     return np.array(np.nan) if unknown and not problem.exposure_regret else plan.exposure(problem.budget)
 
 
+def _with_stage(ball: BallRule) -> BallRule:
+    """Return how a ball is measured, with the stage that it needs."""
+    return ball._replace(tightener=tightener(ball.kind))
+
+
 def _check_plan(plan: Plan, problem: Problem) -> Plan:
     """Return what a policy has planned, if it can be played."""
     if not isinstance(plan, (Lottery, PriorityTable, Rotation, StepLearner)):
@@ -140,18 +146,17 @@ class _Stage:
 
     @property
     def _ball(self) -> BallRule:
-        return BallRule(BALLS.index(self.problem.ball), self.problem.delta)
+        return _with_stage(BallRule(BALLS.index(self.problem.ball), self.problem.delta))
 
     def _player(self, run: int) -> Player:
         p = self.problem
         environment, luck = sequence(self.seed, "environment", run), sequence(self.seed, "policy", run)
-        return new_player(p.transitions[run], p.budget, p.episodes, p.horizon, environment, luck, **self._needs)
+        needs = {"integrates": self._integrates, "pools": getattr(self.policy, "estimate", "") == "pooled"}
+        return new_player(p.transitions[run], p.budget, p.episodes, p.horizon, environment, luck, **needs)
 
     @property
-    def _needs(self) -> dict[str, bool]:
-        """What the engine needs beyond drawing and walking."""
-        integrates = self.problem.exposure_regret and self.problem.budget > 1
-        return {"integrates": integrates, "pools": getattr(self.policy, "estimate", "") == "pooled"}
+    def _integrates(self) -> bool:
+        return self.problem.exposure_regret and self.problem.budget > 1
 
     def _outcome(self, run: int) -> Outcome:
         """Return where the engine writes the episodes of a run."""
@@ -179,7 +184,8 @@ class _Stage:
         rule, N, K = policy.rule(), problem.n_arms, problem.budget
         bounds = np.stack(check_bounds(getattr(policy, "floor", 0.0), getattr(policy, "cap", 1.0), N, K))
         if rule is not None:
-            learning, how, nothing = rule, stages(N, K, rule.design, **self._needs), np.zeros((5, 0))
+            learning, nothing = rule._replace(ball=_with_stage(rule.ball)), np.zeros((5, 0))
+            how = stages(N, K, rule.design, estimate=rule.estimate, integrates=self._integrates)
             return lambda _run, game, player, *records: play_run(game, learning, how, nothing, bounds, player, *records)
         if not policy.constant:
             return None

@@ -315,7 +315,7 @@ from dataclasses import dataclass
 import numpy as np
 import meritfair as mf
 from numba.core.dispatcher import Dispatcher
-from meritfair.engine import arrivals, chains, episodes, exact, inclusion, lotteries, passes, pooling, steps
+from meritfair.engine import arrivals, chains, episodes, exact, inclusion, lotteries, options, passes, pooling, steps
 from meritfair.policies import Lottery, PriorityTable
 
 @dataclass(frozen=True)
@@ -348,7 +348,7 @@ for policy in policies:
             carry = budget == 1
             mf.simulate(given, policy, budget=budget, episodes=2, horizon=70, seed=1, merit=merit, carry_states=carry,
                         exposure_regret=not carry)
-modules = (arrivals, chains, episodes, exact, inclusion, lotteries, passes, pooling, steps)
+modules = (arrivals, chains, episodes, exact, inclusion, lotteries, options, passes, pooling, steps)
 found = {name: x for m in modules for name, x in vars(m).items() if isinstance(x, Dispatcher)}
 kernels = {name: x for name, x in found.items() if x.stats.cache_path is not None}  # parts have no cache
 print(json.dumps({name: len(x.signatures) for name, x in kernels.items() if x.signatures}))
@@ -356,6 +356,7 @@ print(json.dumps({name: len(x.signatures) for name, x in kernels.items() if x.si
     told, _ = tell(script)
     assert set(told) >= {"play_run", "begin_episode", "play_open_loop", "play_table", "end_episode"}
     assert set(told) >= {"draw_in_passes", "draw_by_arrival", "rotate", "walk", "include", "pool"}
+    assert set(told) >= {"tighten", "draw_posterior", "allot"}
     assert set(told) >= {"draw_by_rounding", "draw_systematically"}
     assert {name: signatures for name, signatures in told.items() if signatures > 1} == {}
 

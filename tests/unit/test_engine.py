@@ -32,6 +32,7 @@ from meritfair.engine.chains import (
 )
 from meritfair.engine.compiling import kernel_not_kept
 from meritfair.engine.coverage import Coverage, coverage_gaps, new_coverage, note_episode
+from meritfair.engine.episodes import tightener
 from meritfair.engine.inclusion import include, new_race
 from meritfair.engine.learning import (
     EXPOSURE,
@@ -40,15 +41,14 @@ from meritfair.engine.learning import (
     SHARE,
     Beliefs,
     believe,
-    exposures,
     greedy_weights,
-    learning_caps,
     measure_ball,
     merits,
     new_beliefs,
     regret,
     shares,
 )
+from meritfair.engine.options import allot, draw_posterior
 from meritfair.engine.random import (
     LANES,
     LEVELS,
@@ -61,7 +61,7 @@ from meritfair.engine.random import (
     toss_words,
     uniform,
 )
-from meritfair.engine.rules import BERNSTEIN, KL, MEAN, OPTIMISTIC, PAPER, PESSIMISTIC, THOMPSON
+from meritfair.engine.rules import BERNSTEIN, KL, MEAN, OPTIMISTIC, PAPER, PESSIMISTIC, THOMPSON, BallRule
 from meritfair.engine.selection import smallest
 from meritfair.engine.steps import new_steps, step_player
 from meritfair.model.allocation import allocate, learning_cap
@@ -132,40 +132,35 @@ def _smallest(values: FloatArray, n: int, rank: int, guess: float) -> float:
 def _learn(
     beliefs: Beliefs,
     tally: Tally,
-    luck: WordArray,
     episode: int,
-    ball: int,
-    delta: float,
+    ball: BallRule,
     estimate: int,
     kind: int,
     first: float,
     second: float,
 ) -> tuple[float, float]:
-    eta, omega = measure_ball(beliefs, tally, episode, ball, delta)
-    believe(beliefs, tally, estimate, luck)
+    eta, omega = measure_ball(beliefs, tally, episode, ball)
+    believe(beliefs, tally, estimate)
     merits(beliefs, kind, first, second)
     shares(beliefs)
     return eta, omega
 
 
 @kernel_not_kept
-def _believe_often(
-    beliefs: Beliefs, tally: Tally, luck: WordArray, kind: int, delta: float, points: FloatArray
-) -> None:
+def _believe_often(beliefs: Beliefs, tally: Tally, luck: WordArray, ball: BallRule, points: FloatArray) -> None:
     """Draw from the posterior as often as there are points, (draws, 2, 2, N)."""
-    measure_ball(beliefs, tally, 1, kind, delta)
+    measure_ball(beliefs, tally, 1, ball)
     for number in range(len(points)):
-        believe(beliefs, tally, THOMPSON, luck)
+        draw_posterior(beliefs.points[INSIDE], tally.visits, tally.good, luck)
+        believe(beliefs, tally, THOMPSON)
         for state in range(2):
             for action in range(2):
                 for arm in range(points.shape[3]):
                     points[number, state, action, arm] = beliefs.points[INSIDE, state, action, arm]
 
 
-@kernel_not_kept
 def _expose(beliefs: Beliefs, tally: Tally, bounds: FloatArray, budget: int) -> None:
-    learning_caps(beliefs, tally, bounds, budget)
-    exposures(beliefs, bounds[0], budget)
+    allot(beliefs.arms, tally.visits, bounds, budget)
 
 
 @kernel_not_kept
@@ -557,8 +552,7 @@ def test_beliefs_are_those_of_the_model(merit: mf.Merit, estimate: int, kind: in
     for n_arms, most, episode, delta in [(1, 0, 1, 0.01), (3, 3, 1, 0.5), (5, 400, 7, 0.01), (40, 100_000, 3000, 0.99)]:
         counts, tally = some_counts(rng, n_arms, most)
         beliefs = new_beliefs(n_arms)
-        luck = new_source(np.random.SeedSequence(1))
-        eta, omega = _learn(beliefs, tally, luck, episode, kind, delta, estimate, *rule)
+        eta, omega = _learn(beliefs, tally, episode, BallRule(kind, delta, tightener(kind)), estimate, *rule)
         ball = mf.Ball(counts, episode, delta, BALLS[kind])
         believed = ball.estimate(ESTIMATES[estimate])
         merits_there = merit(mf.benefit(believed))
@@ -580,7 +574,7 @@ def test_draws_from_the_posterior_have_its_law(kind: int) -> None:
     n_arms, draws, delta = 2, 100_000, 1e-9
     tally, beliefs, points = new_tally(n_arms), new_beliefs(n_arms), np.zeros((draws, 2, 2, n_arms))
     tally.visits[:], tally.good[:] = visits.reshape(2, 2, 2), good.reshape(2, 2, 2)
-    _believe_often(beliefs, tally, source_of(14), kind, delta, points)
+    _believe_often(beliefs, tally, source_of(14), BallRule(kind, delta, tightener(kind)), points)
     level = 1e-5 / (3 * len(visits))
     for place, (n, k) in enumerate(zip(visits, good, strict=True)):
         drawn, law = points.reshape(draws, -1)[:, place], stats.beta(k + 1, n - k + 1)
@@ -600,7 +594,7 @@ def test_draws_from_the_posterior_are_clipped_into_the_ball(kind: int) -> None:
     ball = mf.Ball(counts, 1, 0.99, BALLS[kind])
     tally, points = new_tally(4), np.zeros((20_000, 2, 2, 4))
     tally.visits[:], tally.good[:] = counts.visits.transpose(1, 2, 0), counts.good.transpose(1, 2, 0)
-    _believe_often(new_beliefs(4), tally, source_of(15), kind, 0.99, points)
+    _believe_often(new_beliefs(4), tally, source_of(15), BallRule(kind, 0.99, tightener(kind)), points)
     low, high = ball.lower.transpose(1, 2, 0), ball.upper.transpose(1, 2, 0)
     assert (points >= low - 1e-12).all()
     assert (points <= high + 1e-12).all()

@@ -25,9 +25,7 @@ from meritfair.engine.learning import (
     SHARE,
     Beliefs,
     believe,
-    exposures,
     greedy_weights,
-    learning_caps,
     measure_ball,
     merits,
     new_beliefs,
@@ -35,6 +33,7 @@ from meritfair.engine.learning import (
     shares,
 )
 from meritfair.engine.lotteries import PULLS, Lottery, new_lottery, rotate
+from meritfair.engine.options import allot, draw_posterior, tighten
 from meritfair.engine.passes import draw_in_passes
 from meritfair.engine.pooling import Pool, new_pool, pool, refits_at
 from meritfair.engine.random import new_source
@@ -44,10 +43,12 @@ from meritfair.engine.rules import (
     GREEDY,
     LOTTERY,
     OPTIMISTIC,
+    PAPER,
     POOLED,
     ROTATION,
     SEQUENTIAL,
     SYSTEMATIC,
+    THOMPSON,
     BallRule,
     MeritRule,
     Rule,
@@ -71,6 +72,7 @@ __all__ = [
     "play_table",
     "play_table_run",
     "stages",
+    "tightener",
 ]
 
 _LANES_AT_ONCE = 2048  # words of all arms that are drawn and walked together
@@ -111,6 +113,8 @@ class Stages(NamedTuple):
     walker: int
     includer: int  # finds the exposures of a sequential draw
     pooler: int  # finds what all arms together say of each
+    sampler: int  # draws from the posterior
+    allotter: int  # shares the budget exactly
 
 
 class Outcome(NamedTuple):
@@ -155,14 +159,23 @@ def new_player(
 
 
 @cache
-def stages(n_arms: int, budget: int, design: int, *, integrates: bool = False, pools: bool = False) -> Stages:
-    """Return the compiled stages for draws by this design among so many arms."""
+def stages(n_arms: int, budget: int, design: int, *, estimate: int | None = None, integrates: bool = False) -> Stages:
+    """Return the compiled stages for draws by this design among so many arms; without an estimate, of a given plan."""
+    allots = estimate is not None and design in (EXACT, SYSTEMATIC)
     return Stages(
         drawer=drawer(n_arms, budget, design),
         walker=address(walk, *_TO_WALK),
         includer=address(include, *_TO_INCLUDE) if integrates else 0,
-        pooler=address(pool, *_TO_POOL) if pools else 0,
+        pooler=address(pool, *_TO_POOL) if estimate == POOLED else 0,
+        sampler=address(draw_posterior, *_TO_SAMPLE) if estimate == THOMPSON else 0,
+        allotter=address(allot, *_TO_ALLOT) if allots else 0,
     )
+
+
+@cache
+def tightener(ball: int) -> int:
+    """Return the address of what measures a ball of this kind, or 0 for the paper's, which needs no stage."""
+    return 0 if ball == PAPER else address(tighten, *_TO_TIGHTEN)
 
 
 @cache
@@ -184,7 +197,10 @@ _TO_DRAW = _LIKE.lottery, _LIKE.luck, _LIKE.beliefs.arms[MERIT], 1, 1, 1, True
 _TO_WALK = _LIKE.chains, _LIKE.tally, _LIKE.environment, _LIKE.lottery.words[PULLS], 1, 1
 _TO_INCLUDE = _LIKE.race, _LIKE.beliefs.arms[MERIT], _LIKE.beliefs.arms[EXPOSURE], 1
 _TO_POOL = _LIKE.pool, _LIKE.tally.visits, _LIKE.tally.good, _LIKE.beliefs.points[INSIDE], True
-for _arguments in (_TO_DRAW, _TO_WALK, _TO_INCLUDE, _TO_POOL):
+_TO_SAMPLE = _LIKE.beliefs.points[INSIDE], _LIKE.tally.visits, _LIKE.tally.good, _LIKE.luck
+_TO_ALLOT = _LIKE.beliefs.arms, _LIKE.tally.visits, np.zeros((2, 1)), 1
+_TO_TIGHTEN = _LIKE.beliefs.points, _LIKE.tally.visits, _LIKE.tally.good, 1, 1.0
+for _arguments in (_TO_DRAW, _TO_WALK, _TO_INCLUDE, _TO_POOL, _TO_SAMPLE, _TO_ALLOT, _TO_TIGHTEN):
     expect(*_arguments)
 
 
@@ -204,7 +220,7 @@ def _open_loop(game: Game, stages: Stages, player: Player, weights: FloatArray, 
 
 
 @inlined
-def _begin(game: Game, rule: Rule, pooler: int, player: Player, outcome: Outcome, t: int) -> None:
+def _begin(game: Game, rule: Rule, stages: Stages, player: Player, outcome: Outcome, t: int) -> None:
     """Begin an episode, t from 0: measure its ball, and if the rule needs other beliefs than those, make them.
 
     What is measured are the optimistic beliefs under the game's merit and ball; the paper's rule has just these.
@@ -217,12 +233,14 @@ def _begin(game: Game, rule: Rule, pooler: int, player: Player, outcome: Outcome
         estimate = rule.estimate if own else OPTIMISTIC
         merit = rule.merit if own else game.merit
         if not own or ball != game.ball:
-            eta, omega = measure_ball(beliefs, tally, t + 1, ball.kind, ball.delta)
+            eta, omega = measure_ball(beliefs, tally, t + 1, ball)
             if not own:
                 outcome.eta[t], outcome.omega[t] = eta, omega
         if estimate == POOLED:
-            call(pooler, player.pool, tally.visits, tally.good, beliefs.points[INSIDE], refits_at(t + 1))
-        believe(beliefs, tally, estimate, player.luck)
+            call(stages.pooler, player.pool, tally.visits, tally.good, beliefs.points[INSIDE], refits_at(t + 1))
+        elif estimate == THOMPSON:
+            call(stages.sampler, beliefs.points[INSIDE], tally.visits, tally.good, player.luck)
+        believe(beliefs, tally, estimate)
         if own and rule.kind == GREEDY:
             greedy_weights(beliefs, game.budget)
             return
@@ -258,7 +276,7 @@ def play_run(
     for t in range(episodes):
         if control[1] != 0:
             return
-        _begin(game, rule, stages.pooler, player, outcome, t)
+        _begin(game, rule, stages, player, outcome, t)
         if rule.kind == LOTTERY:
             _expose(game, rule, stages, player, bounds)
         outcome.regret[t] = regret(now[SHARE], game.fair_share)
@@ -273,8 +291,7 @@ def _expose(game: Game, rule: Rule, stages: Stages, player: Player, bounds: Floa
     """Set the exposures of a lottery by the merits that are believed; NaN if nobody asks for their integral."""
     beliefs = player.beliefs
     if rule.design != SEQUENTIAL:
-        learning_caps(beliefs, player.tally, bounds, game.budget)
-        exposures(beliefs, bounds[0], game.budget)
+        call(stages.allotter, beliefs.arms, player.tally.visits, bounds, game.budget)
     elif stages.includer != 0:
         call(stages.includer, player.race, beliefs.arms[MERIT], beliefs.arms[EXPOSURE], game.budget)
     else:
@@ -285,7 +302,9 @@ def _expose(game: Game, rule: Rule, stages: Stages, player: Player, bounds: Floa
 @inlined
 def _begin_given(game: Game, player: Player, outcome: Outcome, t: int) -> None:
     """Begin an episode, t from 0, of a plan that the engine does not make."""
-    _begin(game, Rule(FIXED, OPTIMISTIC, SEQUENTIAL, game.ball, game.merit), 0, player, outcome, t)
+    _begin(
+        game, Rule(FIXED, OPTIMISTIC, SEQUENTIAL, game.ball, game.merit), Stages(0, 0, 0, 0, 0, 0), player, outcome, t
+    )
 
 
 @inlined

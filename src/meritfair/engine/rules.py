@@ -48,10 +48,11 @@ class MeritRule(NamedTuple):
 
 
 class BallRule(NamedTuple):
-    """How the ball is measured: its kind, and the chance that it may miss the truth."""
+    """How the ball is measured: its kind, the chance that it may miss the truth, and the stage of a tight one."""
 
     kind: int
     delta: float
+    tightener: int = 0
 
 
 class Rule(NamedTuple):
