@@ -14,12 +14,12 @@ from meritfair.errors import FileError
 from meritfair.storage import check_suffix, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
 
     from meritfair.arrays import FloatArray, IntArray
 
-__all__ = ["EMPTY", "SUFFIXES", "Table", "read_table", "write_table"]
+__all__ = ["EMPTY", "SUFFIXES", "Table", "numbered", "read_table", "write_table"]
 
 SUFFIXES = (".csv", ".parquet")
 EMPTY, _WRONG = -1, -2  # in columns of 0 and 1
@@ -83,6 +83,20 @@ class Table:
             row = int(wrong[0])
             raise self.error(row, column, f"{wanted}, got {self.columns[column][row]!r}")
         return values
+
+
+def numbered(labels: Iterable[object]) -> tuple[tuple[str, ...], IntArray]:
+    """Return the different labels as text, in order of appearance, and the number of each row's.
+
+    Examples
+    --------
+    >>> numbered(["Bo", "Ada", "Bo"])
+    (('Bo', 'Ada'), array([0, 1, 0]))
+    """
+    seen: dict[str, int] = {}
+    plain = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    numbers = np.array([seen.setdefault(str(label), len(seen)) for label in plain], dtype=np.int64)
+    return tuple(seen), numbers
 
 
 def read_table(path: str | PathLike[str], what: str, required: Sequence[str], optional: Sequence[str] = ()) -> Table:

@@ -36,6 +36,7 @@ from meritfair.engine.episodes import Game, Player, Stages, new_player, play_ope
 from meritfair.engine.lotteries import DRAWN, PULLS
 from meritfair.engine.rules import EXPONENTIAL, PAPER, SEQUENTIAL, BallRule, MeritRule
 from reference import numpy_simulator as reference
+from reference.pulls import wrong_steps
 
 ALPHA = 1e-4
 COMPARISONS = 350
@@ -546,11 +547,7 @@ def _count_draws(
         play_open_loop(game, how, player, weights)
         for word in range(words):
             first = word * n_arms
-            for step in range(64):
-                total: Any = 0
-                for arm in range(n_arms):
-                    total += np.int64((pulls[first + arm] >> np.uint64(step)) & ONE)
-                draws.wrong[0] += total != pulled
+            draws.wrong[0] += wrong_steps(pulls, first, n_arms, pulled)
             for i in range(n_arms):
                 for j in range(n_arms):
                     a, b = pulls[first + i], pulls[first + j]

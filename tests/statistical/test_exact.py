@@ -33,6 +33,7 @@ from meritfair.model.draws import draw_exposures, joint_exposure
 from meritfair.model.exposure import DESIGNS
 from reference import numpy_simulator as reference
 from reference import plain
+from reference.pulls import wrong_steps
 
 ALPHA = 1e-4
 COMPARISONS = 150
@@ -252,11 +253,7 @@ def _count_draws(game: Game, how: Stages, player: Player, weights: FloatArray, r
         play_open_loop(game, how, player, weights)
         for word in range(words):
             first = word * n_arms
-            for step in range(64):
-                total: Any = 0
-                for arm in range(n_arms):
-                    total += np.int64((pulls[first + arm] >> np.uint64(step)) & ONE)
-                draws.wrong[0] += total != game.budget
+            draws.wrong[0] += wrong_steps(pulls, first, n_arms, game.budget)
             for i in range(n_arms):
                 for j in range(n_arms):
                     a, b = pulls[first + i], pulls[first + j]

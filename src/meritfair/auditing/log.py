@@ -8,8 +8,8 @@ import numpy as np
 
 from meritfair.arrays import frozen
 from meritfair.checks import float_array
-from meritfair.errors import InputError
-from meritfair.tables import read_table
+from meritfair.errors import FileError, InputError
+from meritfair.tables import Table, numbered, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,8 +72,8 @@ class DrawLog:
     ) -> None:
         labels, chance = float_array("rounds", rounds), float_array("exposure", exposure)
         hit = float_array("drawn", drawn)
-        self.names, arm = _encode(arms)
-        self.group_names, row_group = _encode(() if group is None else group)
+        self.names, arm = numbered(arms)
+        self.group_names, row_group = numbered(() if group is None else group)
         columns = [labels, arm, chance, hit, *([] if group is None else [row_group])]
         if any(column.shape != (len(labels),) for column in columns):
             raise InputError("rounds, arms, exposure, drawn and group must be lists of the same length")
@@ -131,34 +131,34 @@ def read_draws(path: str | PathLike[str], group: str | None = None) -> DrawLog:
     exposure = table.numbers("exposure", 0, 1)
     drawn = table.bits("drawn")
     groups = table.text(group) if group is not None else None
-    codes = _encode(arms)[1]
-    twice = _first_twice(codes, rounds)
+    try:
+        return DrawLog(rounds, arms, exposure, drawn, groups)
+    except InputError as error:
+        raise _in_file(table, numbered(arms)[1], rounds, group) or error from None
+
+
+def _in_file(table: Table, arm: IntArray, rounds: IntArray, group: str | None) -> FileError | None:
+    """Return the error that says where rows contradict each other, or None if they do not."""
+    arms = table.text("arm")
+    twice = _first_twice(arm, rounds)
     if twice:
         first, row = twice
         problem = f"the arm {arms[row]!r} of round {rounds[row]} stands in line {table.lines[first]} already"
-        raise table.error(row, "arm", problem)
-    if group is not None and groups is not None:
-        moved = _first_move(codes, _encode(groups)[1])
-        if moved:
-            first, row = moved
-            problem = (
-                f"the arm {arms[row]!r} is {groups[row]!r} here and {groups[first]!r} in line {table.lines[first]}"
-            )
-            raise table.error(row, group, problem)
-    return DrawLog(rounds, arms, exposure, drawn, groups)
+        return table.error(row, "arm", problem)
+    if group is None:
+        return None
+    groups = table.text(group)
+    moved = _first_move(arm, numbered(groups)[1])
+    if moved is None:
+        return None
+    first, row = moved
+    problem = f"the arm {arms[row]!r} is {groups[row]!r} here and {groups[first]!r} in line {table.lines[first]}"
+    return table.error(row, group, problem)
 
 
 def _check_all(rule: str, values: FloatArray, right: BoolArray) -> None:
     if not right.all():
         raise InputError(f"{rule}, got {values[~right][0]:g}")
-
-
-def _encode(values: Sequence[Any] | AnyArray) -> tuple[tuple[str, ...], IntArray]:
-    """Return the different values as text, in order of appearance, and the number of each row's."""
-    seen: dict[str, int] = {}
-    plain = values.tolist() if isinstance(values, np.ndarray) else values
-    codes = np.array([seen.setdefault(str(value), len(seen)) for value in plain], dtype=np.int64)
-    return tuple(seen), codes
 
 
 def _first_twice(arm: IntArray, rounds: IntArray) -> tuple[int, int] | None:

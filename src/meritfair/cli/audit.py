@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meritfair.cli.options import JsonOption, PlotOption, number_option, out_option
-from meritfair.cli.show import check_folder, check_plot, print_json, print_note, print_table, progress_bar, save_figure
+from meritfair.cli.show import check_out, check_plot, print_json, print_note, print_table, progress_bar, save_figure
 
 if TYPE_CHECKING:
     from meritfair.auditing import Audit, AuditTable
@@ -58,14 +58,10 @@ def audit(
     from meritfair.auditing import audit as weigh
     from meritfair.auditing import read_draws
     from meritfair.checks import check_number
-    from meritfair.storage import check_suffix
-    from meritfair.tables import SUFFIXES
 
     check_number("alpha", alpha, 0.0, 1.0, open_ends=True)
     check_plot(plot)
-    if out is not None:
-        check_suffix(out, "audits", SUFFIXES)
-        check_folder("--out", out)
+    check_out(out, "audits")
     with progress_bar(2) as begin:
         begin(f"reading {log.name}")
         draws = read_draws(log, group)

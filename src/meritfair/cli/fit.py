@@ -20,8 +20,7 @@ from meritfair.cli.options import (
     number_option,
     out_option,
 )
-from meritfair.cli.show import check_plot, print_json, print_note, print_table, progress_bar, save_figure
-from meritfair.errors import InputError
+from meritfair.cli.show import check_out, check_plot, print_json, print_note, print_table, progress_bar, save_figure
 
 if TYPE_CHECKING:
     from meritfair.datasets.logs import Log
@@ -76,7 +75,7 @@ def fit(
 
     g = make_merit(merit)
     check_plot(plot)
-    _check_out(out)
+    check_out(out, "fits")
     with progress_bar(2) as begin:
         begin(f"reading {log.name}")
         seen = read_log(log)
@@ -103,18 +102,6 @@ def fit(
         _show(log, seen, found, out)
         for name in written:
             typer.echo(f"wrote {name}")
-
-
-def _check_out(out: Path | None) -> None:
-    """Refuse a file that cannot be written, before anything is read."""
-    from meritfair.storage import check_suffix
-    from meritfair.tables import SUFFIXES
-
-    if out is None:
-        return
-    check_suffix(out, "fits", SUFFIXES)
-    if not out.parent.is_dir():
-        raise InputError(f"--out {out}: there is no folder {out.parent}")
 
 
 def _log_numbers(log: Log) -> dict[str, int]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "check_folder",
+    "check_out",
     "check_plot",
     "finite",
     "print_json",
@@ -118,10 +118,20 @@ def check_plot(plot: Path | None) -> None:
         raise InputError(f"--plot {plot}: a figure is a .png, .pdf or .svg file")
     if find_spec("matplotlib") is None:
         raise MissingExtraError("--plot", "plots")
-    check_folder("--plot", plot)
+    _check_folder("--plot", plot)
 
 
-def check_folder(option: str, file: Path) -> None:
+def check_out(out: Path | None, what: str) -> None:
+    """Refuse a table of `what`, in the plural, that could not be written, before anything is read."""
+    from meritfair.storage import check_suffix
+    from meritfair.tables import SUFFIXES
+
+    if out is not None:
+        check_suffix(out, what, SUFFIXES)
+        _check_folder("--out", out)
+
+
+def _check_folder(option: str, file: Path) -> None:
     """Refuse a file whose folder is not there."""
     if not file.parent.is_dir():
         raise InputError(f"{option} {file}: there is no folder {file.parent}")

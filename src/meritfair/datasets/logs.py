@@ -20,7 +20,7 @@ from meritfair.arrays import frozen
 from meritfair.checks import float_array
 from meritfair.errors import InputError
 from meritfair.model.counts import Counts
-from meritfair.tables import EMPTY, read_table
+from meritfair.tables import EMPTY, numbered, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -85,15 +85,13 @@ class Log:
         states: npt.ArrayLike,
         actions: npt.ArrayLike | Sequence[float | None],
     ) -> None:
-        labels = [str(arm) for arm in arms]
-        known = {name: number for number, name in enumerate(dict.fromkeys(labels))}
-        arm = np.fromiter(map(known.__getitem__, labels), np.int64, len(labels))
+        names, arm = numbered(arms)
         columns = [_round_array(rounds), _bit_array("states", states), _bit_array("actions", actions)]
-        if not labels or any(column.shape != arm.shape for column in columns):
+        if not len(arm) or any(column.shape != arm.shape for column in columns):
             shapes = ", ".join(str(column.shape) for column in (arm, *columns))
             raise InputError(f"arms, rounds, states and actions must have one value for each row, got shapes {shapes}")
         order = np.lexsort((columns[0], arm))
-        object.__setattr__(self, "arms", tuple(known))
+        object.__setattr__(self, "arms", names)
         object.__setattr__(self, "arm", frozen(arm[order]))
         for name, column in zip(("rounds", "states", "actions"), columns, strict=True):
             object.__setattr__(self, name, frozen(column[order]))

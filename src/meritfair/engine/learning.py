@@ -66,7 +66,7 @@ def measure_ball(beliefs: Beliefs, tally: Tally, episode: int, ball: BallRule) -
     """Set the corners of the ball of this episode; return the largest eta and omega."""
     n_arms = beliefs.arms.shape[1]
     log_term = math.log(8.0 * n_arms / ball.delta) + 4.0 * math.log(episode)
-    for state in range(2):
+    for state in range(2 if ball.kind == PAPER else 0):
         for action in range(2):
             for arm in range(n_arms):
                 seen = 1.0 / max(1.0, tally.visits[state, action, arm])

@@ -87,10 +87,11 @@ def allocate(
     n_arms = g.shape[-1]
     K = check_budget(budget, n_arms)
     low, high = (np.broadcast_to(bound, g.shape) for bound in check_bounds(floor, cap, n_arms, K))
-    rows = zip(*(x.reshape(-1, n_arms) for x in (np.log(g), low, high)), strict=True)
+    log_merit = np.log(g)
+    rows = zip(*(x.reshape(-1, n_arms) for x in (log_merit, low, high)), strict=True)
     log_rate = np.array([_log_rate(row, K, *bounds) for row, *bounds in rows]).reshape(g.shape[:-1])
     with np.errstate(over="ignore", under="ignore"):
-        wanted = np.exp(np.log(g) + log_rate[..., None])
+        wanted = np.exp(log_merit + log_rate[..., None])
         rate = np.exp(log_rate)
     saturated = wanted >= high * (1 - _LAST_DIGITS)
     exposure = np.where(saturated, high, np.maximum(low, wanted))

@@ -69,10 +69,10 @@ def draw(
     >>> pulled.sum(axis=1).min(), pulled.sum(axis=1).max()
     (np.int64(2), np.int64(2))
     """
-    if check_design(design, floor, cap) != "sequential":
-        exposure = fair_exposure(_check_row(merit), budget, design, floor=floor, cap=cap)
-        return draw_exposures(exposure, rng=rng, size=size, design=design)
     g = _check_row(merit)
+    if check_design(design, floor, cap) != "sequential":
+        exposure = fair_exposure(g, budget, design, floor=floor, cap=cap)
+        return draw_exposures(exposure, rng=rng, size=size, design=design)
     K = check_budget(budget, len(g))
     with np.errstate(divide="ignore"):  # an exponential number may be exactly 0: it arrives first
         arrival = np.log(rng.standard_exponential((check_whole("size", size, 1), len(g)))) - np.log(g)

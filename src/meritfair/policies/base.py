@@ -11,6 +11,7 @@ import numpy as np
 
 from meritfair.checks import float_array
 from meritfair.errors import InputError
+from meritfair.model.exposure import check_design
 from meritfair.model.merit import Merit
 
 if TYPE_CHECKING:
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
     from meritfair.model.counts import Counts
     from meritfair.policies.plans import Plan
 
-__all__ = ["Bound", "Policy", "View", "bound_setting", "check_merit_function", "plain_setting"]
+__all__ = [
+    "Bound",
+    "Policy",
+    "View",
+    "bound_setting",
+    "check_lottery_settings",
+    "check_merit_function",
+    "plain_setting",
+]
 
 Bound: TypeAlias = "float | Sequence[float]"  # one number for all arms, or one for each
 
@@ -92,6 +101,14 @@ def plain_setting(value: Any) -> Any:
     if isinstance(value, Merit):
         return value.settings()
     return list(value) if isinstance(value, tuple) else value
+
+
+def check_lottery_settings(policy: Any) -> None:
+    """Check the settings of a policy that draws by merit: merit, design, floor and cap."""
+    check_merit_function(policy.merit)
+    for name in ("floor", "cap"):
+        object.__setattr__(policy, name, bound_setting(name, getattr(policy, name)))
+    check_design(policy.design, policy.floor, policy.cap)
 
 
 def bound_setting(name: str, value: Any) -> Bound:

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from meritfair.model.benefit import benefit
-from meritfair.model.exposure import check_design
 from meritfair.model.merit import Exponential, Merit
-from meritfair.policies.base import Bound, Policy, bound_setting, check_merit_function
+from meritfair.policies.base import Bound, Policy, check_lottery_settings
 from meritfair.policies.plans import Lottery
 
 if TYPE_CHECKING:
@@ -39,10 +38,7 @@ class FairOracle(Policy):
     cap: Bound = 1.0
 
     def __post_init__(self) -> None:
-        check_merit_function(self.merit)
-        object.__setattr__(self, "floor", bound_setting("floor", self.floor))
-        object.__setattr__(self, "cap", bound_setting("cap", self.cap))
-        check_design(self.design, self.floor, self.cap)
+        check_lottery_settings(self)
 
     def plan(self, view: View) -> Lottery:
         merit = self.merit(benefit(view.true_transitions))

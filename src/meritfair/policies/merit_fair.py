@@ -21,9 +21,9 @@ from meritfair.engine.rules import LOTTERY, BallRule, Rule
 from meritfair.model.allocation import learning_cap
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import BALLS, ESTIMATES, Ball
-from meritfair.model.exposure import DESIGNS, check_design
+from meritfair.model.exposure import DESIGNS
 from meritfair.model.merit import Exponential, Merit
-from meritfair.policies.base import Bound, Policy, bound_setting, check_merit_function
+from meritfair.policies.base import Bound, Policy, check_lottery_settings
 from meritfair.policies.plans import Lottery
 
 if TYPE_CHECKING:
@@ -70,12 +70,9 @@ class MeritFair(Policy):
     ball: str = "paper"
 
     def __post_init__(self) -> None:
-        check_merit_function(self.merit)
+        check_lottery_settings(self)
         object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
         check_choice("estimate", self.estimate, ESTIMATES)
-        object.__setattr__(self, "floor", bound_setting("floor", self.floor))
-        object.__setattr__(self, "cap", bound_setting("cap", self.cap))
-        check_design(self.design, self.floor, self.cap)
         check_choice("ball", self.ball, BALLS)
 
     def plan(self, view: View) -> Lottery:
