@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numba.core.errors import NumbaError
 
 from meritfair import metrics
 from meritfair.engine.chains import LONGEST
@@ -29,14 +30,24 @@ from meritfair.engine.episodes import (
     new_player,
     play_open_loop,
     play_run,
-    play_table,
-    play_table_run,
+    play_steps,
+    play_steps_run,
     stages,
     tightener,
 )
 from meritfair.engine.learning import EXPOSURE, MERIT, SHARE
 from meritfair.engine.rules import EXPONENTIAL, FIXED, OPTIMISTIC, BallRule, MeritRule, Rule
-from meritfair.engine.steps import Steps, new_steps, step_player
+from meritfair.engine.steps import (
+    Choosing,
+    Steps,
+    choose_in_groups,
+    choose_softly,
+    choose_top,
+    choosing,
+    new_quotas,
+    new_steps,
+    rank_by_table,
+)
 from meritfair.errors import InputError
 from meritfair.model.allocation import check_bounds
 from meritfair.model.benefit import benefit
@@ -44,7 +55,7 @@ from meritfair.model.confidence import BALLS, Ball
 from meritfair.model.counts import Counts
 from meritfair.model.exposure import merit_share
 from meritfair.policies.base import View
-from meritfair.policies.plans import Lottery, Plan, PriorityTable, Rotation, StepLearner
+from meritfair.policies.plans import Lottery, Plan, PriorityTable, StepLearner, check_plan
 from meritfair.seeding import sequence
 
 if TYPE_CHECKING:
@@ -108,15 +119,6 @@ def _with_stage(ball: BallRule) -> BallRule:
     return ball._replace(tightener=tightener(ball.kind))
 
 
-def _check_plan(plan: Plan, problem: Problem) -> Plan:
-    """Return what a policy has planned, if it can be played."""
-    if not isinstance(plan, (Lottery, PriorityTable, Rotation, StepLearner)):
-        raise InputError(f"a policy must plan a Lottery, PriorityTable, Rotation or StepLearner, got {plan!r}")
-    if plan.n_arms != problem.n_arms:
-        raise InputError(f"the policy planned for {plan.n_arms} arms, but there are {problem.n_arms}")
-    return plan
-
-
 def _open_loop(plan: Plan, problem: Problem) -> tuple[Stages, FloatArray] | None:
     """Return how the engine plays a plan that does not look at states, and weights for each run; None for others."""
     weights = plan.weights(problem.budget)
@@ -124,6 +126,53 @@ def _open_loop(plan: Plan, problem: Problem) -> tuple[Stages, FloatArray] | None
         return None
     rows = _rows(weights, (problem.runs, problem.n_arms))
     return stages(problem.n_arms, problem.budget, plan.drawn_by), rows
+
+
+@dataclass(frozen=True)
+class _Stepwise:
+    """How the engine plays a plan that chooses at each step: its stages, and what it knows in each run."""
+
+    how: Choosing
+    memory: FloatArray  # (runs, N, m)
+    quotas: list[IntArray] | None
+
+    @classmethod
+    def of(cls, plan: PriorityTable | StepLearner, problem: Problem, memory: FloatArray | None = None) -> _Stepwise:
+        """Return how a plan is played, after an episode that ended with this memory."""
+        if isinstance(plan, StepLearner):
+            if memory is None or not plan.keeps_memory:
+                memory = _rows(plan.memory, (problem.runs, *plan.memory.shape[-2:]))
+            return cls(_compiled(plan), memory, None)
+        rows = _rows(plan.index, (problem.runs, problem.n_arms, 2))
+        if plan.groups is None or plan.quotas is None:
+            choose = choose_softly if plan.soft else choose_top
+            return cls(choosing(rank_by_table, choose=choose), rows, None)
+        quotas = np.broadcast_to(plan.quotas, (problem.runs, plan.quotas.shape[-1]))
+        return cls(
+            choosing(rank_by_table, choose=choose_in_groups), rows, [new_quotas(plan.groups, each) for each in quotas]
+        )
+
+    def prepare(self, run: int, steps: Steps) -> FloatArray:
+        """Set the quotas of a run, and return its memory."""
+        if self.quotas is not None:
+            steps.quotas[:] = self.quotas[run]
+        return np.asarray(self.memory[run])
+
+
+def _compiled(plan: StepLearner) -> Choosing:
+    """Return the functions of a plan, compiled."""
+    try:
+        return choosing(plan.rank, plan.learn, plan.explore)
+    except (NumbaError, TypeError) as error:
+        said = " ".join(str(error).split())
+        raise InputError(f"the functions of a StepLearner must be such that Numba can compile them: {said}") from error
+
+
+def _check_reward(reward: int) -> int:
+    """Return the reward of an episode, if it was played to its end."""
+    if reward < 0:
+        raise InputError(f"rank must set a number for each arm, got nan at step {-1 - reward}")
+    return reward
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +239,8 @@ class _Stage:
         if not policy.constant:
             return None
         none = Counts(*(np.zeros(problem.transitions.shape, np.int64) for _ in range(2)))
-        plan = _check_plan(policy.plan(View(none, 1, problem.budget, problem.transitions)), problem)
+        view = View(none, 1, K, problem.transitions, self._luck())
+        plan = check_plan(policy.plan(view), N, K, (problem.runs,))
         open_loop, share, exposure = _open_loop(plan, problem), plan.share(K), _exposure(plan, problem)
         if open_loop is not None and share is not None and exposure is not None:
             how, weights = open_loop
@@ -198,12 +248,24 @@ class _Stage:
             rows[:, MERIT], rows[:, SHARE], rows[:, EXPOSURE] = weights, share, exposure
             fixed = Rule(FIXED, OPTIMISTIC, plan.drawn_by, self._ball, _NO_MERIT)
             return lambda run, game, player, *records: play_run(game, fixed, how, rows[run], bounds, player, *records)
-        if isinstance(plan, PriorityTable):
-            table = _rows(plan.index, (problem.runs, problem.n_arms, 2))
-            return lambda run, game, player, *records: play_table_run(
-                game, table[run], player, new_steps(problem.transitions[run]), *records
-            )
+        if isinstance(plan, (PriorityTable, StepLearner)):
+            return self._steps_run(_Stepwise.of(plan, problem))
         return None
+
+    def _steps_run(self, stepwise: _Stepwise) -> _PlayRun:
+        """Return how the engine plays a whole run of a plan that chooses at each step."""
+
+        def play_one(run: int, game: Game, player: Player, outcome: Outcome, control: IntArray) -> None:
+            steps = new_steps(self.problem.transitions[run])
+            play_steps_run(game, stepwise.how, stepwise.prepare(run, steps), player, steps, outcome, control)
+            _check_reward(int(outcome.reward.min(initial=0)))
+
+        return play_one
+
+    def _luck(self) -> tuple[np.random.Generator, ...]:
+        """Return what plans made in Python draw from, one source for each run."""
+        runs = range(self.problem.runs)
+        return tuple(np.random.default_rng(sequence(self.seed, "policy", run).spawn(2)[1]) for run in runs)
 
     def play_whole_runs(self, play_one: _PlayRun, workers: int) -> None:
         """Play each run in one call of the engine, on a pool of threads; an interrupt stops them within an episode."""
@@ -247,16 +309,21 @@ class _Stage:
         runs = range(problem.runs)
         players = [self._player(run) for run in runs]
         actor = _Actor(problem, [self._game(run) for run in runs], players, [self._outcome(run) for run in runs])
-        luck = tuple(np.random.default_rng(sequence(self.seed, "policy", run).spawn(2)[1]) for run in runs)
+        luck, memory = self._luck(), None
         with ThreadPoolExecutor(min(workers, problem.runs), thread_name_prefix="meritfair") as pool:
             for t in range(problem.episodes):
                 counts = Counts(
                     np.stack([player.tally.visits.transpose(2, 0, 1) for player in players]).astype(np.int64),
                     np.stack([player.tally.good.transpose(2, 0, 1) for player in players]).astype(np.int64),
                 )
-                view = View(counts, t + 1, problem.budget, problem.transitions, luck)
-                plan = _check_plan(self.policy.plan(view), problem)
-                pulls = np.stack(list(pool.map(actor.episode(plan, t), runs))) / problem.horizon
+                actor.begin(t)
+                states = np.stack([player.chains.state for player in players]).astype(np.int64)
+                view = View(
+                    counts, t + 1, problem.budget, problem.transitions, luck, states, memory, t * problem.horizon
+                )
+                plan = check_plan(self.policy.plan(view), problem.n_arms, problem.budget, (problem.runs,))
+                play_one, memory = actor.episode(plan, t, memory)
+                pulls = np.stack(list(pool.map(play_one, runs))) / problem.horizon
                 share, exposure = plan.share(problem.budget), _exposure(plan, problem)
                 made = pulls / problem.budget if share is None else share
                 measured.fairness_regret[:, t] = metrics.fairness_regret(made, self.fair_share)
@@ -278,48 +345,33 @@ class _Actor:
     def __init__(self, problem: Problem, games: list[Game], players: list[Player], outcomes: list[Outcome]) -> None:
         self.problem, self.games, self.players, self.outcomes = problem, games, players, outcomes
         self.pulled = np.zeros((problem.runs, problem.n_arms))
-        self.steps: dict[int, Steps] = {}
-        self.memories: dict[int, FloatArray] = {}
+        self.steps = [new_steps(transitions) for transitions in problem.transitions]
 
-    def episode(self, plan: Plan, t: int) -> Callable[[int], FloatArray]:
-        """Return a function that plays episode t, from 0, of a run, and returns how often each arm was pulled."""
+    def begin(self, t: int) -> None:
+        """Begin episode t, from 0, of all runs."""
+        for each in zip(self.games, self.players, self.outcomes, self.pulled, strict=True):
+            begin_episode(*each, t)
+
+    def episode(
+        self, plan: Plan, t: int, memory: FloatArray | None
+    ) -> tuple[Callable[[int], FloatArray], FloatArray | None]:
+        """Return a function that plays episode t of a run and returns how often each arm was pulled; and its memory."""
         problem = self.problem
         open_loop = _open_loop(plan, problem)
-        table = _rows(plan.index, (problem.runs, problem.n_arms, 2)) if isinstance(plan, PriorityTable) else None
+        stepwise = None
+        if isinstance(plan, (PriorityTable, StepLearner)) and open_loop is None:
+            stepwise = _Stepwise.of(plan, problem, memory)
 
         def play_one(run: int) -> FloatArray:
-            game, player, pulled = self.games[run], self.players[run], self.pulled[run]
-            begin_episode(game, player, self.outcomes[run], pulled, t)
+            game, player, pulled, steps = self.games[run], self.players[run], self.pulled[run], self.steps[run]
             if open_loop is not None:
                 how, weights = open_loop
                 reward = play_open_loop(game, how, player, weights[run])
             else:
-                reward = self._step_by_step(plan, table, run, t)
-            self.outcomes[run].reward[t] = reward
+                assert stepwise is not None
+                reward = play_steps(game, stepwise.how, stepwise.prepare(run, steps), player, steps, t)
+            self.outcomes[run].reward[t] = _check_reward(reward)
             end_episode(player.tally, player.coverage, pulled, t == problem.episodes - 1)
             return np.asarray(pulled)
 
-        return play_one
-
-    def _step_by_step(self, plan: Plan, table: FloatArray | None, run: int, t: int) -> int:
-        player, problem = self.players[run], self.problem
-        if run not in self.steps:
-            self.steps[run] = new_steps(problem.transitions[run])
-        if table is not None:
-            return play_table(self.games[run], table[run], player, self.steps[run], t)
-        assert isinstance(plan, StepLearner)
-        memory = self.memories.setdefault(run, plan.memory.copy())
-        reward = step_player(plan.rank, plan.learn)(
-            player.chains.state,
-            player.tally,
-            self.steps[run],
-            player.environment,
-            player.luck,
-            memory,
-            problem.budget,
-            problem.horizon,
-            t * problem.horizon,
-        )
-        if reward < 0:
-            raise InputError(f"rank must set a number for each arm, got nan at step {-1 - reward}")
-        return reward
+        return play_one, stepwise.memory if isinstance(plan, StepLearner) and stepwise is not None else None

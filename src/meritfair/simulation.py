@@ -25,7 +25,8 @@ from meritfair.model.confidence import BALLS
 from meritfair.model.exposure import check_design
 from meritfair.model.merit import Exponential, Merit
 from meritfair.playing import available_cores, play
-from meritfair.policies.base import Bound, Policy, bound_setting, check_merit_function, plain_setting
+from meritfair.policies.base import Bound, bound_setting, check_merit_function, plain_setting
+from meritfair.policies.own import as_policy
 from meritfair.run import Run
 from meritfair.seeding import fresh_seed
 
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from meritfair.arrays import FloatArray
+    from meritfair.policies.base import Policy
+    from meritfair.policies.plans import Plan
 
-__all__ = ["Problem", "simulate"]
+__all__ = ["YARDSTICK", "Problem", "simulate"]
 
-_YARDSTICK: dict[str, Any] = {
+YARDSTICK: dict[str, Any] = {
     "merit": Exponential(),
     "design": "sequential",
     "floor": 0.0,
@@ -95,7 +98,7 @@ class Problem:
 
 def simulate(
     arms: Arms | Sequence[Arms],
-    policy: Policy,
+    policy: Policy | Callable[..., Plan],
     *,
     budget: int,
     episodes: int,
@@ -119,7 +122,8 @@ def simulate(
     ----------
     arms : Arms or sequence of Arms
         The true arms; or one set for each run, all of one size, as in the paper's experiments.
-    policy : Policy
+    policy : Policy or callable
+        A policy, or a function that takes a `View` and returns a plan.
     budget : int
         Arms pulled at each step, the paper's K.
     episodes : int
@@ -159,11 +163,10 @@ def simulate(
     >>> run.fairness_regret.shape, int(run.pulls.sum())
     ((3, 20), 3000)
     """
-    if not isinstance(policy, Policy):
-        raise InputError(f"policy must be a Policy, such as MeritFair() or policies.create('random'), got {policy!r}")
+    policy = as_policy(policy)
     instances = _instances(arms, runs)
     n_arms = instances[0].n_arms
-    own = {**_YARDSTICK, **{name: getattr(policy, name) for name in _YARDSTICK if hasattr(policy, name)}}
+    own = {**YARDSTICK, **{name: getattr(policy, name) for name in YARDSTICK if hasattr(policy, name)}}
     given = {"design": design, "floor": floor, "cap": cap, "ball": ball, "delta": delta, "merit": merit}
     yardstick = own | {name: value for name, value in given.items() if value is not None}
     check_design(yardstick["design"], yardstick["floor"], yardstick["cap"])

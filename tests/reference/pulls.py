@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.engine.bits import ONE
-from meritfair.engine.compiling import kernel_not_kept
+from reference.compiled import kernel_not_kept
 
 if TYPE_CHECKING:
     from meritfair.arrays import WordArray

@@ -31,11 +31,11 @@ from meritfair.arrays import AnyArray, FloatArray, IntArray
 from meritfair.engine import arrivals
 from meritfair.engine.bits import ONE, count_ones
 from meritfair.engine.chains import start_states
-from meritfair.engine.compiling import kernel_not_kept
 from meritfair.engine.episodes import Game, Player, Stages, new_player, play_open_loop, stages
 from meritfair.engine.lotteries import DRAWN, PULLS
 from meritfair.engine.rules import EXPONENTIAL, PAPER, SEQUENTIAL, BallRule, MeritRule
 from reference import numpy_simulator as reference
+from reference.compiled import kernel_not_kept
 from reference.pulls import wrong_steps
 
 ALPHA = 1e-4

@@ -25,7 +25,6 @@ from scipy import stats
 import meritfair as mf
 from meritfair.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.engine.bits import ONE, count_ones
-from meritfair.engine.compiling import kernel_not_kept
 from meritfair.engine.episodes import Game, Player, Stages, new_player, play_open_loop, stages
 from meritfair.engine.lotteries import PULLS
 from meritfair.engine.rules import EXPONENTIAL, PAPER, BallRule, MeritRule
@@ -33,6 +32,7 @@ from meritfair.model.draws import draw_exposures, joint_exposure
 from meritfair.model.exposure import DESIGNS
 from reference import numpy_simulator as reference
 from reference import plain
+from reference.compiled import kernel_not_kept
 from reference.pulls import wrong_steps
 
 ALPHA = 1e-4

@@ -21,6 +21,7 @@ from numba.core.dispatcher import Dispatcher
 
 import meritfair as mf
 from meritfair.engine import compiling
+from reference.compiled import kernel_not_kept
 
 if TYPE_CHECKING:
     from meritfair.arrays import IntArray
@@ -34,14 +35,14 @@ SMALL = """
 import hashlib, json
 import numpy as np
 from meritfair.engine import compiling
-from meritfair.engine.episodes import Game, new_player, play_table
+from meritfair.engine.episodes import Game, new_player, play_steps
 from meritfair.engine.rules import EXPONENTIAL, PAPER, BallRule, MeritRule
-from meritfair.engine.steps import new_steps
+from meritfair.engine.steps import choosing, new_steps, rank_by_table
 
 arms = np.full((3, 2, 2), 0.3)
 player = new_player(arms, 1, 5, 20, *[np.random.SeedSequence(number) for number in (1, 2)])
 game = Game(np.ones(3), np.ones(3), 1, 20, False, BallRule(PAPER, 0.1), MeritRule(EXPONENTIAL, 1.0, 0.0))
-play_table(game, np.zeros((3, 2)), player, new_steps(arms), 0)
+play_steps(game, choosing(rank_by_table), np.zeros((3, 2)), player, new_steps(arms), 0)
 bits = hashlib.sha256(b"".join(values.tobytes() for values in (*player.tally, player.environment)))
 print(json.dumps({"bits": bits.hexdigest(), "cache": str(compiling.cache_directory()), "source": compiling.__file__}))
 """
@@ -273,16 +274,16 @@ import numpy as np
 import meritfair as mf
 from meritfair.policies.plans import StepLearner
 
-def rank(memory, states, step, luck, index):
+def rank(memory, states, pulled, step, exploring, index):
     for arm in range(len(states)):
-        index[arm] = memory[arm]
+        index[arm] = memory[arm, 0]
 
 @dataclass(frozen=True)
 class Learner(mf.Policy):
     name = "learner"
 
     def plan(self, view):
-        return StepLearner(view.n_arms, np.zeros(view.n_arms), rank)
+        return StepLearner(np.zeros((view.n_arms, 1)), rank)
 
 mf.simulate(mf.datasets.synthetic(3, seed=1), Learner(), budget=1, episodes=2, horizon=3, seed=1)
 """
@@ -354,7 +355,7 @@ kernels = {name: x for name, x in found.items() if x.stats.cache_path is not Non
 print(json.dumps({name: len(x.signatures) for name, x in kernels.items() if x.signatures}))
 """
     told, _ = tell(script)
-    assert set(told) >= {"play_run", "begin_episode", "play_open_loop", "play_table", "end_episode"}
+    assert set(told) >= {"play_run", "begin_episode", "play_open_loop", "play_steps", "end_episode"}
     assert set(told) >= {"draw_in_passes", "draw_by_arrival", "rotate", "walk", "include", "pool"}
     assert set(told) >= {"tighten", "draw_posterior", "allot"}
     assert set(told) >= {"draw_by_rounding", "draw_systematically"}
@@ -414,7 +415,7 @@ def test_kernels_are_serial_and_release_the_lock() -> None:
         assert function.targetoptions.get("nogil") is True, name
 
 
-@pytest.mark.parametrize("how", ["kernel", "kernel_not_kept", "stage", "part", "inlined"])
+@pytest.mark.parametrize("how", ["kernel", "stage", "own_stage", "part", "inlined"])
 def test_every_way_of_compiling_is_serial_and_releases_the_lock(how: str) -> None:
     def nothing() -> None: ...
 
@@ -433,7 +434,7 @@ def test_a_start_does_not_wait_for_the_compiler(code: str) -> None:
 # ---- stages, which are called by address
 
 
-@compiling.kernel_not_kept
+@kernel_not_kept
 def _by_address(place: int, values: IntArray, n: int) -> Any:
     return compiling.call(place, values, n)
 

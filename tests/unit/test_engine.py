@@ -30,7 +30,6 @@ from meritfair.engine.chains import (
     start_states,
     walk,
 )
-from meritfair.engine.compiling import kernel_not_kept
 from meritfair.engine.coverage import Coverage, coverage_gaps, new_coverage, note_episode
 from meritfair.engine.episodes import tightener
 from meritfair.engine.inclusion import include, new_race
@@ -63,11 +62,21 @@ from meritfair.engine.random import (
 )
 from meritfair.engine.rules import BERNSTEIN, KL, MEAN, OPTIMISTIC, PAPER, PESSIMISTIC, THOMPSON, BallRule
 from meritfair.engine.selection import smallest
-from meritfair.engine.steps import new_steps, step_player
+from meritfair.engine.steps import (
+    Choosing,
+    Steps,
+    choose_in_groups,
+    choose_softly,
+    choosing,
+    new_quotas,
+    new_steps,
+    play_steps_of,
+)
 from meritfair.model.allocation import allocate, learning_cap
 from meritfair.model.confidence import BALLS, ESTIMATES
 from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import PriorityTable
+from reference.compiled import kernel_not_kept
 
 MASK = (1 << 64) - 1
 CERTAIN = int(ALL)
@@ -698,23 +707,46 @@ def test_greedy_weights_and_regret_are_those_of_a_priority_table() -> None:
 # --- Step by step.
 
 
-def _rank_and_note(memory: FloatArray, states: IntArray, step: int, luck: float, index: FloatArray) -> None:
-    """Rank by the table in the first rows of the memory; note the states in its row for the step."""
+def _rank_and_note(
+    memory: FloatArray, states: IntArray, pulled: IntArray, step: int, exploring: bool, index: FloatArray
+) -> None:
+    """Rank by the table in the first rows of the memory; note what is seen in its row for the step."""
     n_arms = len(states)
     for arm in range(n_arms):
         index[arm] = memory[states[arm], arm]
         memory[2 + step, arm] = states[arm]
-    memory[2 + step, 3 * n_arms] = luck
+        memory[2 + step, 3 * n_arms + arm] = pulled[arm]
+    memory[2 + step, 4 * n_arms] = exploring
 
 
 def _note_pulls(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
     """Note pulls and states after a step in the first row without them."""
     n_arms = len(states)
-    step = np.int64(memory[0, 3 * n_arms])
+    step = np.int64(memory[0, 4 * n_arms])
     for arm in range(n_arms):
         memory[2 + step, n_arms + arm] = pulls[arm]
         memory[2 + step, 2 * n_arms + arm] = following[arm]
-    memory[0, 3 * n_arms] = step + 1
+    memory[0, 4 * n_arms] = step + 1
+
+
+def _three_in_ten(memory: FloatArray, step: int) -> float:
+    return 0.3
+
+
+@kernel_not_kept
+def _play(
+    states: Any,
+    tally: Tally,
+    steps: Steps,
+    environment: Any,
+    luck: Any,
+    how: Choosing,
+    memory: FloatArray,
+    budget: int,
+    horizon: int,
+    step: int,
+) -> int:
+    return play_steps_of(states, tally, steps, environment, luck, how, memory, budget, horizon, step)
 
 
 def test_steps_pull_the_largest_and_break_ties_at_random() -> None:
@@ -724,13 +756,16 @@ def test_steps_pull_the_largest_and_break_ties_at_random() -> None:
     tally, steps = new_tally(n_arms), new_steps(transitions)
     states, environment, luck = np.zeros(n_arms, np.uint64), source_of(11), source_of(12)
     table = np.array([[0.0, 0.0, 0.0, 1.0, 1.0, -np.inf], [1.0, 1.0, 2.0, 0.0, -np.inf, -np.inf]])  # by state and arm
-    memory = np.zeros((2 + horizon * episodes, 3 * n_arms + 1))
+    memory = np.zeros((2 + horizon * episodes, 4 * n_arms + 1))
     memory[:2, :n_arms] = table
-    play = step_player(_rank_and_note, _note_pulls)
+    how = choosing(_rank_and_note, _note_pulls, _three_in_ten)
     rewards = [
-        play(states, tally, steps, environment, luck, memory, budget, horizon, t * horizon) for t in range(episodes)
+        _play(states, tally, steps, environment, luck, how, memory, budget, horizon, t * horizon)
+        for t in range(episodes)
     ]
-    seen, pulled, following = (memory[2:, k * n_arms : (k + 1) * n_arms].astype(bool) for k in range(3))
+    seen, pulled, following, before = (memory[2:, k * n_arms : (k + 1) * n_arms].astype(bool) for k in range(4))
+    assert not before[0].any()
+    assert (before[1:] == pulled[:-1]).all()
     index = np.where(seen, table[1], table[0])
     last = np.sort(index, axis=1)[:, [-budget]]
     assert pulled[index > last].all()
@@ -762,7 +797,59 @@ def test_steps_pull_the_largest_and_break_ties_at_random() -> None:
                 assert stats.chisquare(planted * times.sum() / planted.sum()).pvalue < 1e-5
     assert len(p_values) > 5
     assert min(p_values) > 1e-5 / len(p_values)
-    assert 0 < memory[2:, -1].min() < 0.001 < 0.999 < memory[2:, -1].max() < 1  # a uniform number for each step
+    assert stats.binomtest(int(memory[2:, -1].sum()), horizon * episodes, 0.3).pvalue > 1e-5
+    assert stats.binomtest(int(memory[2:, -1].sum()), horizon * episodes, 0.31).pvalue < 1e-5  # planted
+
+
+def _played(choose: Any, index: FloatArray, budget: int, steps_of_all: int, quotas: IntArray | None = None) -> IntArray:
+    """Return who was pulled at each of many steps, (steps, N), by an index that does not change."""
+    n_arms = len(index)
+    steps, memory = new_steps(np.full((n_arms, 2, 2), 0.5)), np.zeros((2 + steps_of_all, 4 * n_arms + 1))
+    memory[:2, :n_arms] = index
+    if quotas is not None:
+        steps.quotas[:] = quotas
+    how = choosing(_rank_and_note, _note_pulls, None, choose)
+    states, tally = np.zeros(n_arms, np.uint64), new_tally(n_arms)
+    _play(states, tally, steps, source_of(21), source_of(22), how, memory, budget, steps_of_all, 0)
+    return memory[2:, n_arms : 2 * n_arms].astype(np.int64)
+
+
+def _z(pulls: IntArray, exposure: FloatArray) -> float:
+    """Return how far the arms' pulls are from what their exposures say, in standard errors, at most."""
+    inside = (exposure > 0) & (exposure < 1)
+    e = exposure[inside]
+    assert (pulls[:, exposure == 0] == 0).all()
+    assert (pulls[:, exposure == 1] == 1).all()
+    return float(np.abs((pulls[:, inside].mean(axis=0) - e) / np.sqrt(e * (1 - e) / len(pulls))).max(initial=0.0))
+
+
+@pytest.mark.parametrize("budget", [1, 3, 5])
+def test_soft_choices_have_the_law_of_a_sequential_draw(budget: int) -> None:
+    index = np.array([0.0, 1.0, -1.5, 2.0, 0.5, -np.inf])
+    pulls = _played(choose_softly, index, budget, 200_000)
+    assert (pulls.sum(axis=1) == budget).all()
+    exposure = np.append(mf.fair_exposure(np.exp(index[:5]), budget), 0.0)
+    limit = stats.norm.isf(1e-5 / 6)
+    assert _z(pulls, exposure) < limit
+    if budget < 5:  # planted: one weight is 5 % too large
+        wrong = np.append(mf.fair_exposure(np.exp(index[:5]) * [1, 1.05, 1, 1, 1], budget), 0.0)
+        assert _z(pulls, wrong) > limit
+
+
+def test_choices_in_groups_keep_their_quotas_and_break_ties_at_random() -> None:
+    groups = np.array([2, 0, 1, 0, 2, 2, 0, 1, 2])
+    index = np.array([5.0, 1.0, 7.0, 1.0, 5.0, 9.0, 1.0, 8.0, 5.0])
+    quotas = np.array([2, 0, 3])
+    pulls = _played(choose_in_groups, index, 5, 100_000, new_quotas(groups, quotas))
+    for group, quota in enumerate(quotas):
+        assert (pulls[:, groups == group].sum(axis=1) == quota).all()
+    exposure = np.array([2 / 3, 2 / 3, 0, 2 / 3, 2 / 3, 1, 2 / 3, 0, 2 / 3])
+    limit = stats.norm.isf(1e-5 / 9)
+    assert _z(pulls, exposure) < limit
+    assert _z(pulls, exposure + 0.01 * (np.arange(9) == 0)) > limit  # planted
+    np.testing.assert_allclose(np.asarray(PriorityTable.of(index, groups, quotas).exposure(5)), exposure)
+    index[1] = np.nan
+    assert not _played(choose_in_groups, index, 5, 10, new_quotas(groups, quotas)).any()  # it stops
 
 
 class ByState(Policy):

@@ -397,6 +397,7 @@ def test_policy_in_plain_python() -> None:
     [
         (lambda: Lottery(np.ones(3)), "the policy planned for 3 arms, but there are 4"),
         (lambda: PriorityTable(np.ones((5, 2))), "the policy planned for 5 arms, but there are 4"),
+        (lambda: PriorityTable(np.ones((7, 4, 2))), r"planned for shape \(7, 4\), it must be \(\d, 4\)"),
         (lambda: Lottery(np.array([1.0, 0.0, 1.0, 1.0])), "merit must be positive and finite, got 0.0 for arm 1"),
         (lambda: Lottery(np.array([1.0, 1.0, np.nan, 1.0])), "got nan for arm 2"),
         (lambda: PriorityTable(np.ones(4)), r"index must have shape \(\.\.\., N, 2\) by arm and state, got \(4,\)"),
@@ -525,38 +526,93 @@ def test_one_arm_and_all_arms() -> None:
 
 
 def test_a_step_learner_learns_and_keeps_what_it_knows() -> None:
-    def rank(memory: Any, states: Any, step: int, luck: float, index: Any) -> None:
+    def rank(memory: Any, states: Any, pulled: Any, step: int, exploring: bool, index: Any) -> None:
         for arm in range(len(states)):
-            index[arm] = -memory[arm]
-        memory[-1] = step
+            index[arm] = -memory[arm, 0]
 
     def learn(memory: Any, states: Any, pulls: Any, following: Any) -> None:
         for arm in range(len(states)):
-            memory[arm] += pulls[arm]
+            memory[arm, 0] += pulls[arm]
 
     @dataclass(frozen=True)
     class LeastPulled(mf.Policy):
         name: ClassVar[str] = "least-pulled"
 
         def plan(self, view: View) -> Plan:
-            return StepLearner(view.n_arms, np.zeros(view.n_arms + 1), rank, learn)
+            return StepLearner(np.zeros((view.n_arms, 1)), rank, learn)
 
     run = play(LeastPulled(), arms=mf.datasets.synthetic(n_arms=5, seed=1), horizon=10)
     assert (run.pulls == 48).all()  # all the same, as the memory lasts through steps and episodes
     assert run.longest_wait.max() <= 4
 
 
-def test_a_ranking_without_numbers_is_refused() -> None:
-    def rank(memory: Any, states: Any, step: int, luck: float, index: Any) -> None:
+def test_memory_can_be_made_anew_from_the_last_one() -> None:
+    def rank(memory: Any, states: Any, pulled: Any, step: int, exploring: bool, index: Any) -> None:
         for arm in range(len(states)):
-            index[arm] = memory[0] / memory[0] if step == 30 and arm == 2 else 1.0
+            index[arm] = 0.0
+            memory[arm, 0] += 1
+
+    seen: list[Any] = []
+
+    def twice_as_much(view: View) -> Plan:
+        seen.append(None if view.memory is None else view.memory[:, 0, 0].copy())
+        assert view.step == 10 * (view.episode - 1)
+        assert view.states is not None
+        assert view.states.shape == (3, view.n_arms)
+        memory = np.zeros((view.n_arms, 1)) if view.memory is None else 2 * view.memory
+        return StepLearner(memory, rank, keeps_memory=False)
+
+    run = mf.simulate(ARMS, twice_as_much, budget=1, episodes=3, horizon=10, runs=3, seed=1)
+    assert run.policy == "twice-as-much"
+    assert seen[0] is None
+    np.testing.assert_array_equal(seen[1:], [[10.0] * 3, [30.0] * 3])
+
+
+def test_what_numba_cannot_compile_is_named() -> None:
+    def rank(memory: Any, states: Any, pulled: Any, step: int, exploring: bool, index: Any) -> None:
+        index[0] = undefined_name  # type: ignore[name-defined]  # noqa: F821
+
+    def returns(memory: Any, states: Any, pulled: Any, step: int, exploring: bool, index: Any) -> int:
+        return 1
+
+    for function, message in ((rank, "undefined_name"), (returns, "returns must return none, not int64")):
+        with pytest.raises(mf.InputError, match=f"functions of a StepLearner must be such that Numba .*{message}"):
+            mf.simulate(ARMS, lambda view, f=function: StepLearner(np.zeros((4, 1)), f), budget=1, episodes=1)
+
+
+def test_what_a_function_of_ones_own_raises_is_raised() -> None:
+    def rank(memory: Any, states: Any, pulled: Any, step: int, exploring: bool, index: Any) -> None:
+        if step == 7:
+            raise KeyError("lost")
+        for arm in range(len(states)):
+            index[arm] = 0.0
+
+    def plan(view: View) -> Plan:
+        return StepLearner(np.zeros((view.n_arms, 1)), rank)
+
+    with pytest.raises(KeyError, match="lost"):
+        mf.simulate(ARMS, plan, budget=1, episodes=2, horizon=10, runs=2)
+
+
+def test_quotas_must_sum_to_the_budget() -> None:
+    def plan(view: View) -> Plan:
+        return PriorityTable(np.zeros((4, 2)), groups=np.array([0, 0, 1, 1]), quotas=np.array([1, 1]))
+
+    with pytest.raises(mf.InputError, match=r"quotas must sum to the budget 3, got \[1 1\]"):
+        mf.simulate(ARMS, plan, budget=3, episodes=1)
+
+
+def test_a_ranking_without_numbers_is_refused() -> None:
+    def rank(memory: Any, states: Any, pulled: Any, step: int, exploring: bool, index: Any) -> None:
+        for arm in range(len(states)):
+            index[arm] = memory[0, 0] / memory[0, 0] if step == 30 and arm == 2 else 1.0
 
     @dataclass(frozen=True)
     class Lost(mf.Policy):
         name: ClassVar[str] = "lost"
 
         def plan(self, view: View) -> Plan:
-            return StepLearner(view.n_arms, np.zeros(1), rank)
+            return StepLearner(np.zeros((view.n_arms, 1)), rank)
 
     with pytest.raises(mf.InputError, match="rank must set a number for each arm, got nan at step 30"):
         play(Lost())
@@ -620,7 +676,7 @@ def test_bounds_of_a_policy_must_suit_the_problem(policy: mf.Policy, message: st
 
 
 def test_a_name_is_not_a_policy() -> None:
-    with pytest.raises(mf.InputError, match=r"policies.create\('random'\), got 'random'"):
+    with pytest.raises(mf.InputError, match=r"policies.create\('random'\), or a function that plans, got 'random'"):
         mf.simulate(ARMS, "random", budget=1, episodes=1)  # type: ignore[arg-type]
 
 

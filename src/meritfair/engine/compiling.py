@@ -19,21 +19,37 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
 from numba.core import cgutils, event
+from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["address", "cache_directory", "call", "expect", "inlined", "kernel", "kernel_not_kept", "part", "stage"]
+__all__ = [
+    "address",
+    "cache_directory",
+    "call",
+    "call_real",
+    "call_void",
+    "expect",
+    "inlined",
+    "kernel",
+    "own_stage",
+    "part",
+    "stage",
+]
 
 config: Any = numba.config
 _type_of: Any = numba.typeof
 _unpack: Any = cgutils.unpack_tuple
+_if_unlikely: Any = cgutils.if_unlikely
+_unliteral: Any = numba.types.unliteral
 _listen: Any = event.register
 _Arguments: Any = numba.types.StarArgTuple
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
+_ENGINE = "meritfair.engine."
 _OPTIONS = {
     "nogil": True,
     "error_model": "numpy",  # a division by zero is inf: kernels raise nothing
@@ -117,19 +133,23 @@ class _CarefulCache:
             self._inner.save_overload(*signature_and_code)
 
 
-def kernel_not_kept(function: _Function) -> _Function:
-    """Compile a function that is called from Python, for this process only: for what users bring along."""
-    compiled: _Function = numba.njit(**_OPTIONS)(function)
-    return compiled
-
-
 def stage(function: _Function) -> _Function:
     """Compile a function that kernels call by its address: compiled once, kept, and only if it is used.
 
     What a kernel calls as such is optimised again inside each kernel that calls it. A stage is not, so
-    a large part of an episode that comes in several kinds should be one. It returns an integer.
+    a large part of an episode that comes in several kinds should be one. Kernels call it by `call`, `call_real` or
+    `call_void`, by what it returns.
     """
     return _kept(function, no_cfunc_wrapper=True)
+
+
+def own_stage(function: Any) -> Any:
+    """Return a function that users bring along as a stage, compiled for this process only; it may allocate."""
+    if isinstance(function, Dispatcher):
+        if function.py_func.__module__.startswith(_ENGINE):
+            return function
+        function = function.py_func
+    return numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
 
 
 _signatures: set[tuple[Any, ...]] = set()  # the types of the arguments of all stages
@@ -140,31 +160,46 @@ def expect(*arguments: Any) -> None:
     _signatures.add(tuple(_type_of(argument) for argument in arguments))
 
 
-def address(function: Any, *arguments: Any) -> int:
+def address(function: Any, *arguments: Any, returns: Any = numba.int64) -> int:
     """Return the address of a stage that is compiled for the types of these arguments."""
     expect(*arguments)
     types = tuple(_type_of(argument) for argument in arguments)
     function.compile(types)
     code = function.overloads[types]
+    found = _unliteral(code.signature.return_type)
+    if found != returns:
+        raise TypeError(f"{function.__name__} must return {returns}, not {found}")
     place: int = code.library.get_pointer_to_function(code.fndesc.llvm_func_name)
     return place
 
 
-@intrinsic
-def call(_context: Any, place: Any, *arguments: Any) -> Any:
-    """Call a stage at its address, in a kernel; the arguments must be of just the types it was compiled for."""
-    types = tuple(arguments)
-    if types not in _signatures:
-        raise TypeError(f"no stage takes {types}")
+def _caller(returns: Any) -> Any:
+    """Return what calls stages of this type at their address."""
 
-    def write(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        given = _unpack(builder, values[1], len(types))
-        kind = context.call_conv.get_function_type(signature.return_type, types)
-        there = builder.inttoptr(values[0], kind.as_pointer())
-        _, result = context.call_conv.call_function(builder, there, signature.return_type, types, given)
-        return result
+    @intrinsic
+    def call_stage(_context: Any, place: Any, *arguments: Any) -> Any:
+        types = tuple(arguments)
+        if types not in _signatures:
+            raise TypeError(f"no stage takes {types}")
 
-    return numba.int64(place, _Arguments(types)), write
+        def write(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            given = _unpack(builder, values[1], len(types))
+            kind = context.call_conv.get_function_type(signature.return_type, types)
+            there = builder.inttoptr(values[0], kind.as_pointer())
+            status, result = context.call_conv.call_function(builder, there, signature.return_type, types, given)
+            with _if_unlikely(builder, status.is_error):  # a function of the user's may raise
+                context.call_conv.return_status_propagate(builder, status)
+            return result
+
+        return returns(place, _Arguments(types)), write
+
+    return call_stage
+
+
+# Each calls a stage at its address, in a kernel; the arguments must be of just the types it was compiled for.
+call = _caller(numba.int64)
+call_real = _caller(numba.float64)
+call_void = _caller(numba.void)
 
 
 def part(function: _Function) -> _Function:
@@ -186,13 +221,11 @@ class _SayOnce(event.Listener):
 
     def on_start(self, happened: Any) -> None:
         dispatcher = happened.data["dispatcher"]
-        if self.said or not dispatcher.py_func.__module__.startswith("meritfair.engine."):
+        if self.said or not dispatcher.py_func.__module__.startswith(_ENGINE):
             return
         self.said = True
         if _CACHE is None:
             kept = "in every new process, as no cache directory can be written to; NUMBA_CACHE_DIR can name one"
-        elif dispatcher.stats.cache_path is None:
-            kept = "with functions of your own, in every new process"
         else:
             kept = "once for this version"
         print(

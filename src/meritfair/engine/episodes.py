@@ -1,8 +1,9 @@
 """Whole episodes and whole runs (Algorithm 1 of the paper).
 
-`play_run` plays all episodes of a run whose policy is built in, in one call; `play_table_run` those of a priority table
-that never changes. For plans made in Python there are kernels that begin, play and end one episode. All go through
-the same parts. A `Player` holds everything that changes during a run, its random numbers come from its own sources.
+`play_run` plays all episodes of a run whose policy is built in, in one call; `play_steps_run` those of a plan that
+chooses at each step and stays the same. For plans made in Python there are kernels that begin, play and end one
+episode. All go through the same parts. A `Player` holds everything that changes during a run, its random numbers come
+from its own sources.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from meritfair.engine.rules import (
     MeritRule,
     Rule,
 )
-from meritfair.engine.steps import Steps, table_steps
+from meritfair.engine.steps import Choosing, Steps, play_steps_of
 
 if TYPE_CHECKING:
     from meritfair.arrays import FloatArray, IntArray, WordArray
@@ -69,8 +70,8 @@ __all__ = [
     "new_player",
     "play_open_loop",
     "play_run",
-    "play_table",
-    "play_table_run",
+    "play_steps",
+    "play_steps_run",
     "stages",
     "tightener",
 ]
@@ -314,12 +315,38 @@ def _note_pulls(tally: Tally, pulled: FloatArray) -> None:
         pulled[arm] = tally.visits[0, 1, arm] + tally.visits[1, 1, arm] - pulled[arm]
 
 
+@inlined
+def _step_by_step(game: Game, how: Choosing, memory: FloatArray, player: Player, steps: Steps, t: int) -> int:
+    """Play an episode, t from 0, of a plan that chooses at each step; return the reward, as `play_steps_of` does."""
+    return play_steps_of(
+        player.chains.state,
+        player.tally,
+        steps,
+        player.environment,
+        player.luck,
+        how,
+        memory,
+        game.budget,
+        game.horizon,
+        t * game.horizon,
+    )
+
+
 @kernel
-def play_table_run(
-    game: Game, table: FloatArray, player: Player, steps: Steps, outcome: Outcome, control: IntArray
+def play_steps_run(
+    game: Game,
+    how: Choosing,
+    memory: FloatArray,
+    player: Player,
+    steps: Steps,
+    outcome: Outcome,
+    control: IntArray,
 ) -> None:
-    """Play all episodes of a run by one priority table, of shape (N, 2); `control` is as in `play_run`."""
-    tally, state, pulled = player.tally, player.chains.state, player.beliefs.arms[MERIT]
+    """Play all episodes of a run by one plan that chooses at each step; `control` is as in `play_run`.
+
+    A reward below 0 says that the run has ended there, as in `play_steps_of`.
+    """
+    tally, pulled = player.tally, player.beliefs.arms[MERIT]
     episodes = len(outcome.reward)
     for t in range(episodes):
         if control[1] != 0:
@@ -327,9 +354,9 @@ def play_table_run(
         _begin_given(game, player, outcome, t)
         pulled[:] = 0.0
         _note_pulls(tally, pulled)
-        outcome.reward[t] = table_steps(
-            state, tally, steps, player.environment, player.luck, table, game.budget, game.horizon, t * game.horizon
-        )
+        outcome.reward[t] = _step_by_step(game, how, memory, player, steps, t)
+        if outcome.reward[t] < 0:
+            return
         _note_pulls(tally, pulled)
         for arm in range(len(pulled)):
             pulled[arm] /= game.horizon
@@ -356,19 +383,9 @@ def play_open_loop(game: Game, stages: Stages, player: Player, weights: FloatArr
 
 
 @kernel
-def play_table(game: Game, table: FloatArray, player: Player, steps: Steps, t: int) -> int:
-    """Play an episode of a priority table, of shape (N, 2); return the reward."""
-    return table_steps(
-        player.chains.state,
-        player.tally,
-        steps,
-        player.environment,
-        player.luck,
-        table,
-        game.budget,
-        game.horizon,
-        t * game.horizon,
-    )
+def play_steps(game: Game, how: Choosing, memory: FloatArray, player: Player, steps: Steps, t: int) -> int:
+    """Play an episode of a plan that chooses at each step; return the reward, as `play_steps_of` does."""
+    return _step_by_step(game, how, memory, player, steps, t)
 
 
 @kernel

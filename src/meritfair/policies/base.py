@@ -11,18 +11,24 @@ import numpy as np
 
 from meritfair.checks import float_array
 from meritfair.errors import InputError
+from meritfair.model.confidence import ESTIMATES, Ball
 from meritfair.model.exposure import check_design
 from meritfair.model.merit import Merit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from meritfair.arrays import FloatArray
+    import numpy.typing as npt
+
+    from meritfair.arrays import FloatArray, IntArray
     from meritfair.engine.rules import Rule
     from meritfair.model.counts import Counts
+    from meritfair.policies.learner import Learner
     from meritfair.policies.plans import Plan
 
 __all__ = [
+    "BELIEFS",
+    "KNOWN",
     "Bound",
     "Policy",
     "View",
@@ -32,6 +38,8 @@ __all__ = [
     "plain_setting",
 ]
 
+KNOWN = "known"
+BELIEFS = (KNOWN, *ESTIMATES)  # which arms a policy plans for: an oracle's, or a learner's
 Bound: TypeAlias = "float | Sequence[float]"  # one number for all arms, or one for each
 
 
@@ -52,6 +60,12 @@ class View:
         The truth. Only oracles may look.
     luck : tuple of Generator
         Random numbers for the plan, one source for each run.
+    states : ndarray of int, shape (..., N), optional
+        The state that each arm starts the episode in; in live use -1 where it is not known.
+    memory : ndarray, shape (..., N, m), optional
+        What a step learner knew at the end of the last episode; None at the first.
+    step : int
+        How many steps were played before this episode.
     """
 
     counts: Counts
@@ -59,6 +73,15 @@ class View:
     budget: int
     true_transitions: FloatArray
     luck: tuple[np.random.Generator, ...] = ()
+    states: IntArray | None = None
+    memory: FloatArray | None = None
+    step: int = 0
+
+    def believed(self, estimate: str, delta: float = 0.01, ball: str = "paper") -> FloatArray:
+        """Return the arms that a policy plans for: the true ones if they are ``known``, else a point of the ball."""
+        if estimate == KNOWN:
+            return self.true_transitions
+        return Ball(self.counts, self.episode, delta, ball).estimate(estimate, self.luck)
 
     @property
     def n_arms(self) -> int:
@@ -70,7 +93,9 @@ class Policy(ABC):
     """A way to decide who is pulled; subclasses are frozen dataclasses of settings."""
 
     name: ClassVar[str]
-    constant: ClassVar[bool] = False  # whether every episode has the plan of the first
+    constant: bool = False  # whether every episode has the plan of the first
+    oracle: bool = False  # whether it looks at the true arms, which nobody knows in life
+    spends_budget: bool = True  # whether it pulls K arms at every step
     __dataclass_fields__: ClassVar[dict[str, Any]]  # set by @dataclass on the subclass
 
     @abstractmethod
@@ -81,9 +106,25 @@ class Policy(ABC):
         """Return what the engine needs to plan by itself, or None if it cannot: then `plan` is called each episode."""
         return None
 
+    def start(
+        self,
+        n_arms: int,
+        budget: int,
+        seed: int | None = None,
+        *,
+        horizon: int = 1,
+        names: Iterable[str] | None = None,
+        transitions: npt.ArrayLike | None = None,
+    ) -> Learner:
+        """Put the policy to work on real arms; the parameters are those of `Learner`."""
+        from meritfair.policies.learner import Learner
+
+        return Learner(self, n_arms, budget, seed, horizon=horizon, names=names, transitions=transitions)
+
     def settings(self) -> dict[str, Any]:
         """Return the policy's settings as plain values, for results and files."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        fields = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
+        values = {f.name: getattr(self, f.name) for f in fields}
         return {name: plain_setting(value) for name, value in values.items()}
 
 

@@ -31,7 +31,8 @@ class FairOracle(Policy):
     """
 
     name: ClassVar[str] = "fair-oracle"
-    constant: ClassVar[bool] = True
+    constant = True
+    oracle = True
     merit: Merit = field(default_factory=Exponential)
     design: str = "sequential"
     floor: Bound = 0.0

@@ -20,7 +20,7 @@ from meritfair.checks import check_choice, check_number
 from meritfair.engine.rules import LOTTERY, BallRule, Rule
 from meritfair.model.allocation import learning_cap
 from meritfair.model.benefit import benefit
-from meritfair.model.confidence import BALLS, ESTIMATES, Ball
+from meritfair.model.confidence import BALLS, ESTIMATES
 from meritfair.model.exposure import DESIGNS
 from meritfair.model.merit import Exponential, Merit
 from meritfair.policies.base import Bound, Policy, check_lottery_settings
@@ -76,8 +76,7 @@ class MeritFair(Policy):
         check_choice("ball", self.ball, BALLS)
 
     def plan(self, view: View) -> Lottery:
-        ball = Ball(view.counts, view.episode, self.delta, self.ball)
-        merit = self.merit(benefit(ball.estimate(self.estimate, view.luck)))
+        merit = self.merit(benefit(view.believed(self.estimate, self.delta, self.ball)))
         if self.design == "sequential":
             return Lottery(merit)  # Eq. (8)
         left_alone = view.counts.visits[..., 0].sum(axis=-1)

@@ -10,7 +10,7 @@ import numpy as np
 from meritfair.checks import check_choice, check_number
 from meritfair.engine.rules import EXPONENTIAL, GREEDY, SEQUENTIAL, BallRule, MeritRule, Rule
 from meritfair.model.benefit import benefit
-from meritfair.model.confidence import BALLS, ESTIMATES, Ball
+from meritfair.model.confidence import BALLS, ESTIMATES
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
 
@@ -47,8 +47,7 @@ class Optimal(Policy):
         check_choice("ball", self.ball, BALLS)
 
     def plan(self, view: View) -> PriorityTable:
-        ball = Ball(view.counts, view.episode, self.delta, self.ball)
-        believed = benefit(ball.estimate(self.estimate, view.luck))
+        believed = benefit(view.believed(self.estimate, self.delta, self.ball))
         return PriorityTable(np.stack([believed, believed], axis=-1))  # the same in either state
 
     def rule(self) -> Rule:

@@ -21,7 +21,7 @@ class Random(Policy):
     """Pulls K arms at random, all alike."""
 
     name: ClassVar[str] = "random"
-    constant: ClassVar[bool] = True
+    constant = True
 
     def plan(self, view: View) -> Lottery:
         return Lottery(np.ones(view.counts.visits.shape[:-2]))
@@ -32,7 +32,7 @@ class RoundRobin(Policy):
     """Pulls K arms after K arms in turn; who comes first is drawn at the start."""
 
     name: ClassVar[str] = "round-robin"
-    constant: ClassVar[bool] = True
+    constant = True
 
     def plan(self, view: View) -> Rotation:
         return Rotation(view.n_arms)
@@ -43,7 +43,8 @@ class NoAction(Policy):
     """Never pulls: what happens if nobody is reached."""
 
     name: ClassVar[str] = "none"
-    constant: ClassVar[bool] = True
+    constant = True
+    spends_budget = False
 
     def plan(self, view: View) -> PriorityTable:
         return PriorityTable(np.full(view.counts.visits.shape[:-1], -np.inf))
