@@ -1,40 +1,141 @@
-"""The one list of policies, by name: what the command line, files and `create` know."""
+"""The one list of policies, by name: what the command line, files and `create` know.
+
+Others join it by `register`, or by an entry point of an installed package in the group ``meritfair.policies``, whose
+name is the policy's and whose value is a `Policy` class or a function that plans.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+import inspect
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from meritfair.checks import check_known, check_settings
+from meritfair.errors import InputError
+from meritfair.model.merit import merit_from_settings
+from meritfair.policies.ab_whittle import ABWhittle
+from meritfair.policies.base import Policy
+from meritfair.policies.equitable import Equitable
 from meritfair.policies.fair_oracle import FairOracle
+from meritfair.policies.fair_ucrl import FairUCRL
+from meritfair.policies.fawt import FaWT
+from meritfair.policies.fawt_q import FaWTQ
 from meritfair.policies.merit_fair import MeritFair
 from meritfair.policies.optimal import Optimal
+from meritfair.policies.own import policy_from_function
+from meritfair.policies.prob_fair import ProbFair
 from meritfair.policies.simple import NoAction, Random, RoundRobin
+from meritfair.policies.soft_fair import SoftFair
+from meritfair.policies.thompson_whittle import ThompsonWhittle
+from meritfair.policies.uc_whittle import UCWhittle
+from meritfair.policies.whittle import Myopic, Whittle
+from meritfair.policies.wiql import WIQL
 
 if TYPE_CHECKING:
-    from meritfair.policies.base import Policy
+    from collections.abc import Mapping
+    from importlib.metadata import EntryPoint
 
-__all__ = ["create", "names", "policy_class"]
+__all__ = ["create", "from_settings", "names", "policy_class", "register"]
+
+_GROUP = "meritfair.policies"
+_Anything = TypeVar("_Anything")
 
 _POLICIES: dict[str, type[Policy]] = {
-    policy.name: policy for policy in (MeritFair, Optimal, FairOracle, Random, RoundRobin, NoAction)
+    policy.name: policy
+    for policy in (
+        MeritFair,
+        Optimal,
+        FairOracle,
+        Random,
+        RoundRobin,
+        NoAction,
+        Myopic,
+        Whittle,
+        WIQL,
+        ABWhittle,
+        UCWhittle,
+        ThompsonWhittle,
+        FaWT,
+        FaWTQ,
+        ProbFair,
+        SoftFair,
+        FairUCRL,
+        Equitable,
+    )
 }
 
 
 def names() -> list[str]:
-    """Return the names of all policies.
+    """Return the names of all policies: those of meritfair, then those that others have added.
 
     Examples
     --------
-    >>> names()
-    ['merit-fair', 'optimal', 'fair-oracle', 'random', 'round-robin', 'none']
+    >>> names()[:4]
+    ['merit-fair', 'optimal', 'fair-oracle', 'random']
     """
-    return list(_POLICIES)
+    return [*_POLICIES, *(name for name in _installed() if name not in _POLICIES)]
+
+
+def register(policy: _Anything) -> _Anything:
+    """Add a policy of your own: a `Policy` class, or a function that plans. Returns it, so it can be a decorator."""
+    made = _as_class(policy)
+    name = getattr(made, "name", None)
+    if not isinstance(name, str) or not name:
+        raise InputError(f"a policy needs a name, a text in its class: {policy!r} has none")
+    if name in _POLICIES and _home(_POLICIES[name]) != _home(made):
+        raise InputError(f"there is a policy {name!r} already")
+    _check_class(made)
+    _POLICIES[name] = made
+    return policy
+
+
+def _home(policy: type[Policy]) -> tuple[str, str]:
+    """Return where a class is defined; who defines it again there, as in a notebook, may replace it."""
+    return policy.__module__, policy.__qualname__
+
+
+def _check_class(policy: type[Policy]) -> None:
+    """Refuse a class of which no policy can be made by its name alone."""
+    if inspect.isabstract(policy):
+        raise InputError(f"the policy {policy.name!r} has no method plan")
+    if not dataclasses.is_dataclass(policy):
+        raise InputError(f"the policy {policy.name!r} must be a dataclass: put @dataclass(frozen=True) before it")
+    for each in dataclasses.fields(policy):
+        if each.init and each.default is each.default_factory is dataclasses.MISSING:
+            raise InputError(f"the setting {each.name!r} of the policy {policy.name!r} needs a default")
+
+
+def _as_class(policy: Any) -> type[Policy]:
+    """Return the class of a policy that is given as a class or a function."""
+    if isinstance(policy, type) and issubclass(policy, Policy):
+        return policy
+    if callable(policy) and not isinstance(policy, type):
+        return policy_from_function(policy)
+    raise InputError(f"a policy must be a class derived from Policy, or a function that plans, got {policy!r}")
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    """Return the policies of installed packages, not loaded yet."""
+    return {each.name: each for each in entry_points(group=_GROUP)}
 
 
 def policy_class(name: str) -> type[Policy]:
     """Return the class of the policy of this name."""
-    return _POLICIES[check_known("policy", name, _POLICIES)]
+    check_known("policy", name, names())
+    if name not in _POLICIES:
+        entry = _installed()[name]
+        try:
+            made = _as_class(entry.load())
+            _check_class(made)
+        except Exception as error:  # whatever a package of others may raise
+            raise InputError(f"the policy {name!r}, {entry.value}, could not be loaded: {error}") from error
+        if made.name != name:
+            raise InputError(f"the policy {name!r}, {entry.value}, calls itself {made.name!r}")
+        _POLICIES[name] = made
+    return _POLICIES[name]
 
 
 def create(name: str, **settings: Any) -> Policy:
@@ -52,3 +153,19 @@ def create(name: str, **settings: Any) -> Policy:
     policy = policy_class(name)
     check_settings(name, settings, (f.name for f in dataclasses.fields(policy)))
     return policy(**settings)
+
+
+def from_settings(settings: Mapping[str, Any]) -> Policy:
+    """Make a policy from its name and settings as plain values, as files have them.
+
+    Examples
+    --------
+    >>> from_settings({"name": "fair-oracle", "merit": {"kind": "exponential", "c": 1.0}}).merit
+    Exponential(c=1.0)
+    """
+    given = {key: value for key, value in settings.items() if key != "name"}
+    if isinstance(given.get("merit"), dict):
+        if given["merit"].get("kind") == "custom":
+            raise InputError(f"the policy {settings['name']!r} has a merit function of its own: give the policy itself")
+        given["merit"] = merit_from_settings(given["merit"])
+    return create(settings["name"], **given)

@@ -1,0 +1,141 @@
+r"""FaWT: the Whittle index, with so many pulls for every arm in every window of time.
+
+Every arm is pulled at least :math:`\eta` times in any L steps in a row; :math:`\eta = 1` is the periodic constraint
+of Prins et al. As far as that allows, the arms with the largest Whittle index at their state are pulled. At each step
+K arms are pulled, and in L steps all N arms need :math:`\eta` pulls, so it can be done only if
+
+.. math:: N \eta \le K L .
+
+Then it always can: a policy that pulled an arm no sooner than its own window demands could come to owe more than K
+pulls at once, so here the deadlines of all arms are looked at together, some steps ahead. Of the sets of K arms from
+which all windows can still be kept, the policy pulls one with the largest sum of indices
+(:mod:`meritfair.engine.windows` has the proof). Windows are counted in steps of the whole run, across the borders of
+episodes.
+
+==========  ======================
+here        is in the paper
+==========  ======================
+``least``   :math:`\eta`
+``window``  :math:`L`
+==========  ======================
+
+In the paper an arm's state is seen only when it is pulled, and the index is one of beliefs; here all states are seen,
+and the index has a closed form. The original plans for known arms; with another `estimate`, the policy plans anew at
+each episode as if what it believes were true, and the windows go on.
+
+References
+----------
+D. Li and P. Varakantham, "Efficient Resource Allocation with Fairness Constraints in Restless Multi-Armed Bandits",
+UAI 2022. A. Prins, A. Mate, J. A. Killian, R. Abebe and M. Tambe, "Incorporating Healthcare Motivated Constraints in
+Restless Bandit Based Resource Allocation", 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from meritfair.checks import check_choice, check_number, check_whole
+from meritfair.errors import InputError
+from meritfair.model.whittle import check_discount, whittle_index
+from meritfair.policies.base import BELIEFS, KNOWN, Policy
+from meritfair.policies.plans import StepLearner
+
+if TYPE_CHECKING:
+    from meritfair.arrays import FloatArray
+    from meritfair.policies.base import View
+
+__all__ = ["FaWT", "check_windows", "first_windows"]
+
+_SHORTEST = 15  # the shortest window of the paper's experiments
+
+
+@dataclass(frozen=True)
+class FaWT(Policy):
+    """Pulls every arm at least so often in every window, and otherwise those with the largest Whittle index.
+
+    Parameters
+    ----------
+    least : int
+        Pulls that every arm has in every window.
+    window : int, optional
+        Steps in a window, at least N least / K. None: half as many again, and at least 15.
+    discount : float
+        What a reward is worth a step later, from 0 to 1; 1 is the average reward, which is what is simulated.
+    estimate : {"known", "optimistic", "pessimistic", "mean", "pooled", "thompson"}
+        Which arms it plans for: the true ones, or a point of the confidence ball (`Ball.estimate`).
+    delta : float
+        Chance that the ball may miss the truth, strictly between 0 and 1; for estimates other than ``known``.
+
+    Examples
+    --------
+    Five arms take turns when the window leaves no choice, whatever their index.
+
+    >>> import meritfair as mf
+    >>> arms = mf.datasets.synthetic(n_arms=5, seed=1)
+    >>> run = mf.simulate(arms, FaWT(least=1, window=5), budget=1, episodes=2, horizon=50, seed=1)
+    >>> run.pulls, run.longest_wait
+    (array([[20, 20, 20, 20, 20]]), array([[4, 4, 4, 4, 4]]))
+    """
+
+    name: ClassVar[str] = "fawt"
+    least: int = 2
+    window: int | None = None
+    discount: float = 1.0
+    estimate: str = KNOWN
+    delta: float = 0.01
+
+    def __post_init__(self) -> None:
+        check_windows(self)
+        object.__setattr__(self, "discount", check_discount(self.discount))
+        check_choice("estimate", self.estimate, BELIEFS)
+        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
+        object.__setattr__(self, "oracle", self.estimate == KNOWN)
+        object.__setattr__(self, "constant", self.estimate == KNOWN)
+
+    def plan(self, view: View) -> StepLearner:
+        from meritfair.engine.windows import rank_by_table_in_windows  # loading it takes a second
+
+        index = whittle_index(view.believed(self.estimate, self.delta), self.discount)
+        if view.memory is None:
+            windows = first_windows(view, self.least, self.window)
+        else:
+            windows = view.memory[..., index.shape[-1] :]  # they go on
+        memory = np.concatenate([index, windows], axis=-1)
+        return StepLearner(memory, rank_by_table_in_windows, keeps_memory=False)
+
+
+def check_windows(policy: Any) -> None:
+    """Check the settings of a policy that keeps windows: least, and window."""
+    object.__setattr__(policy, "least", check_whole("least", policy.least, 1))
+    if policy.window is not None:
+        object.__setattr__(policy, "window", check_whole("window", policy.window, 1))
+        if policy.window < policy.least:
+            raise InputError(
+                f"window must be at least the {policy.least} pulls that each arm is to have in it, got {policy.window}"
+            )
+
+
+def first_windows(view: View, least: int, window: int | None) -> FloatArray:
+    """Return what the engine knows about the windows at the start, shape (..., N, columns)."""
+    from meritfair.engine.windows import new_windows
+
+    steps = _window(view.n_arms, view.budget, least, window)
+    shape = view.counts.visits.shape[:-3]
+    luck = view.luck or tuple(np.random.default_rng() for _ in range(int(np.prod(shape))))
+    numbers = np.array([float(each.integers(2**53)) for each in luck])
+    return new_windows(view.n_arms, view.budget, least, steps, numbers.reshape(shape))
+
+
+def _window(n_arms: int, budget: int, least: int, window: int | None) -> int:
+    """Return the steps in a window, if every arm can be pulled so often in it."""
+    if window is None:
+        return max(_SHORTEST, -(-3 * n_arms * least // (2 * budget)))
+    if n_arms * least > budget * window:
+        raise InputError(
+            f"window must be at least {-(-n_arms * least // budget)} for {n_arms} arms with {least} "
+            f"pull{'s' * (least > 1)} each and a budget of {budget}, got {window}"
+        )
+    return window

@@ -1,0 +1,102 @@
+r"""UCWhittle: the Whittle index of the best arms that the counts leave plausible.
+
+Before episode t each chance :math:`p_{sa}` of a good next state is taken to lie in a box around its frequency,
+
+.. math::
+    \hat p_{sa} \pm d_{sa}, \qquad d_{sa} = \sqrt{\frac{2 |S| \ln(2 |S| |A| N t^4 / \delta)}{\max(1, n_{sa})}} ,
+
+within [0, 1], where :math:`n_{sa}` are its visits and N is the number of arms. The policy takes a point of the box, and
+pulls the K arms with the largest Whittle index there. Which point, is the setting ``bound``:
+
+- ``penalty``: the one where the index is largest, for each state by itself (:func:`~.whittle.largest_whittle_index`);
+- ``value``: the one where the arm is worth most, for any start, subsidy and discount: every :math:`p_{sa}` at its
+  upper end, as a good state is always worth more than a bad one (:mod:`meritfair.model.whittle`);
+- ``extreme``: the upper end under a pull, the lower end without.
+
+The paper bounds the L1 distance of :math:`(1 - p_{sa}, p_{sa})` from the frequencies by d, which for two states is a
+box of half this width (`meritfair.Ball`). Here d bounds each entry. So the guarantee holds all the more, and the index
+stays hopeful for longer. The paper finds the first two points by a solver, as quadratic programmes; for two states they
+are known corners, so no solver is needed, and these points are exact. What is called ``extreme`` is a baseline in the
+paper, not one of its algorithms.
+
+Two of the points can be wrong for ever. ``penalty`` and ``extreme`` fear for an arm that is left alone, and only
+leaving it alone could show that it fares well: an arm that is pulled whenever it is bad keeps its high index there,
+even if pulls harm it. Under ``value`` such an arm seems to need no pull, so it is left alone at times, and learnt.
+
+References
+----------
+K. Wang, L. Xu, A. Taneja and M. Tambe, "Optimistic Whittle Index Policy: Online Learning for Restless Bandits",
+AAAI 2023.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from meritfair.checks import check_choice, check_number
+from meritfair.model.confidence import confidence_radius
+from meritfair.model.whittle import check_discount, largest_whittle_index, whittle_index
+from meritfair.policies.base import Policy
+from meritfair.policies.plans import PriorityTable
+
+if TYPE_CHECKING:
+    from meritfair.arrays import FloatArray
+    from meritfair.policies.base import View
+
+__all__ = ["UCWhittle"]
+
+_BOUNDS = ("value", "penalty", "extreme")
+
+
+@dataclass(frozen=True)
+class UCWhittle(Policy):
+    """Pulls the K arms with the largest Whittle index at an optimistic point of what the counts leave plausible.
+
+    Parameters
+    ----------
+    bound : {"value", "penalty", "extreme"}
+        Which point: where the arm is worth most, where the index is largest, or where pulling gains most. On synthetic
+        arms ``value`` learns fastest by far, and the other two may hold on to a wrong arm.
+    discount : float
+        What a reward is worth a step later, from 0 to 1; 1 is the average reward. Below 1, an arm of which nothing
+        is known has a finite index.
+    delta : float
+        Chance that the box may miss the truth, strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from meritfair import Counts
+    >>> from meritfair.policies import View
+    >>> nothing = View(Counts.none(1), 1, 1, np.full((1, 2, 2), np.nan))
+    >>> UCWhittle(bound="penalty").plan(nothing).index.round(4)
+    array([[9. , 0.9]])
+    """
+
+    name: ClassVar[str] = "uc-whittle"
+    bound: str = "value"
+    discount: float = 0.9
+    delta: float = 1e-3
+
+    def __post_init__(self) -> None:
+        check_choice("bound", self.bound, _BOUNDS)
+        object.__setattr__(self, "discount", check_discount(self.discount))
+        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
+
+    def plan(self, view: View) -> PriorityTable:
+        lower, upper = self._box(view)
+        match self.bound:
+            case "penalty":
+                return PriorityTable(largest_whittle_index(lower, upper, self.discount))
+            case "value":
+                return PriorityTable(whittle_index(upper, self.discount))
+        return PriorityTable(whittle_index(np.stack([lower[..., 0], upper[..., 1]], axis=-1), self.discount))
+
+    def _box(self, view: View) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the box; it is all of [0, 1] where nothing was seen."""
+        middle = view.counts.frequency
+        radius = confidence_radius(view.counts.visits, view.episode, view.n_arms, self.delta)  # Eq. (6)
+        return np.maximum(0.0, middle - radius), np.minimum(1.0, middle + radius)

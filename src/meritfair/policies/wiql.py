@@ -1,0 +1,94 @@
+r"""WIQL: each arm learns by itself what a pull is worth in either state, and the K largest are pulled.
+
+Let s be an arm's state, a whether it is pulled, s' its next state, which is also its reward: 1 if it is good after the
+step. With n the number of times that (s, a) was met before, every arm moves at every step, pulled or not, by
+
+.. math::
+    Q(s, a) \leftarrow Q(s, a) + \frac{1}{n + 1} \Big[ s' + \beta \big( \max_{a'} Q(s', a') - \bar Q \big) - Q(s, a)
+    \Big] , \qquad \bar Q = \tfrac14 \sum_{s, a} Q(s, a) .
+
+Its index is :math:`Q(s, 1) - Q(s, 0)`. At step t, counted from 0, all arms are level with a chance of N / (N + t), so K
+of them are drawn at random.
+
+*Departure.* The paper has :math:`\beta = 1` and subtracts nothing. Then Q grows without bound. As Q(s, a) is a mean of
+what was found over all its visits, it lags the more behind the more seldom a was tried in s, and the index is about
+that lag more than about the arm. A discount alone bounds Q, but the climb to its level of about :math:`1 / (1 - \beta)`
+takes very long at a rate of 1/n, with the same effect. With :math:`\beta \bar Q` subtracted, which is a constant and so
+adds nothing to any index in the limit, there is no climb (Devraj and Meyn). On 20 synthetic arms with a budget of 4,
+after 1800 episodes of 200 steps, this makes the difference between 82 % (the paper), 93 % (a discount of 0.9) and 97 %
+(both) of what the Whittle index gains.
+
+*Limit.* As long as every (s, a) goes on being met, the index tends to what a pull gains if pulls are free ever after,
+:math:`d_s / (1 - \beta (\max_a p_{1a} - \max_a p_{0a}))` with :math:`d_s = p_{s1} - p_{s0}`; that is
+`pull_advantage` over :math:`\beta`, as the reward counts from the step itself on. It is not the Whittle index, whose
+subsidy stands for what pulls cost others. Exploration stops as 1/t, so some arms may be given up too early: then they
+are judged by a few pulls.
+
+============  =============
+here          is
+============  =============
+``discount``  :math:`\beta`
+============  =============
+
+References
+----------
+A. Biswas, G. Aggarwal, P. Varakantham and M. Tambe, "Learn to Intervene: An Adaptive Learning Policy for Restless
+Bandits in Application to Preventive Healthcare", IJCAI 2021. A. M. Devraj and S. P. Meyn, "Q-Learning with Uniformly
+Bounded Variance", IEEE Trans. Autom. Control 67 (2022).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from meritfair.model.whittle import check_discount
+from meritfair.policies.base import Policy
+from meritfair.policies.plans import StepLearner
+
+if TYPE_CHECKING:
+    from meritfair.policies.base import View
+
+__all__ = ["WIQL"]
+
+
+@dataclass(frozen=True)
+class WIQL(Policy):
+    """Pulls those who gain most by what Q-learning found for each arm, and explores ever less.
+
+    Parameters
+    ----------
+    discount : float
+        What a reward is worth a step later, from 0 to 1. The smaller, the sooner Q has settled; at 0 only the next
+        step counts.
+
+    Examples
+    --------
+    >>> import meritfair as mf
+    >>> arms = mf.datasets.synthetic(n_arms=20, seed=1)
+    >>> run = mf.simulate(arms, WIQL(), budget=4, episodes=20, seed=1)
+    >>> chance = mf.simulate(arms, mf.Random(), budget=4, episodes=20, seed=1)
+    >>> bool(run.reward[:, -5:].mean() > 1.1 * chance.reward.mean())
+    True
+    """
+
+    name: ClassVar[str] = "wiql"
+    constant = True
+    discount: float = 0.9
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "discount", check_discount(self.discount))
+
+    def plan(self, view: View) -> StepLearner:
+        from meritfair.engine.q_learning import (  # loading it takes a second
+            explore_less,
+            learn_values,
+            new_values,
+            rank_by_values,
+        )
+
+        row = new_values(self.discount)
+        memory = np.broadcast_to(row, (*view.counts.visits.shape[:-2], len(row)))
+        return StepLearner(memory, rank_by_values, learn_values, explore_less)
