@@ -3,6 +3,13 @@ r"""Numbers that say how fair a run was, and how good.
 Two of the paper's quantities are measured in two ways, because its published numbers were not made by
 its definitions. The functions named ``…_authors`` follow the published code; use them only to compare
 with the paper's Table 1, whose two columns are moreover swapped.
+
+A mean over runs has a bootstrap interval. Ratios are ratios of means, not means of ratios, so that a run in which
+little could be won does not drown the others; each resample draws whole runs, the same for numerator and denominator.
+With R, R_none and R_best the rewards of a policy, of nobody pulled and of the best policy that is not asked to be fair:
+
+    intervention benefit = (R - R_none) / (R_best - R_none)
+    price of fairness    = (R_best - R) / R_best
 """
 
 from __future__ import annotations
@@ -24,14 +31,18 @@ __all__ = [
     "Interval",
     "coverage_gap",
     "coverage_gap_authors",
+    "earth_mover",
     "fairness_regret",
     "first_valid_episode",
     "first_valid_episode_authors",
     "gini",
     "hhi",
     "interval",
+    "intervention_benefit",
     "jain",
     "largest_after",
+    "price_of_fairness",
+    "ratio_interval",
 ]
 
 
@@ -193,6 +204,39 @@ def hhi(amounts: npt.ArrayLike) -> FloatArray:
         return np.asarray(((x / x.sum(axis=-1, keepdims=True)) ** 2).sum(axis=-1))
 
 
+def earth_mover(pulls: npt.ArrayLike, steps: int) -> FloatArray:
+    r"""Return how far pulls are from round robin along the last axis: 0 is as even, 1 is the same arms at every step.
+
+    It is the earth mover's distance of Herlihy et al. (2023), of how many pulls the arms had from how many they would
+    have in round robin (r: as many in all, even up to one). On a line, with N arms in both, it pairs arms by rank.
+    It is divided by its largest value, when the n = K * steps pulls all go to the same K arms:
+
+    .. math:: \frac{\sum_i |n_{(i)} - r_{(i)}|}{\sum_i |m_{(i)} - r_{(i)}|}, \qquad m = (steps, ..., steps, 0, ..., 0)
+
+    If n is no multiple of the steps, one more arm has the rest. NaN for nothing; 0 if all are pulled at every step.
+
+    Parameters
+    ----------
+    pulls : array_like of int, shape (..., N)
+    steps : int
+        How often each could have been pulled.
+
+    Examples
+    --------
+    >>> earth_mover([[25, 25, 25, 25], [100, 0, 0, 0], [50, 50, 0, 0]], steps=100)
+    array([0.        , 1.        , 0.66666667])
+    """
+    x = -np.sort(-_amounts(pulls), axis=-1)  # from most to least
+    if x.max(initial=0.0) > steps:
+        raise InputError(f"pulls must be at most the number of steps, {steps}, got {x.max():g}")
+    n_arms, total, rank = x.shape[-1], x.sum(axis=-1, keepdims=True), np.arange(x.shape[-1])
+    even = total // n_arms + (rank < total % n_arms)
+    most = np.clip(total - rank * steps, 0, steps)
+    moved, at_most = np.abs(x - even).sum(axis=-1), np.abs(most - even).sum(axis=-1)
+    shared = moved / np.where(at_most > 0, at_most, 1.0)
+    return np.where(total[..., 0] > 0, shared, np.nan)
+
+
 def _amounts(amounts: npt.ArrayLike) -> FloatArray:
     x = float_array("amounts", amounts)
     if x.ndim == 0 or not np.all(x >= 0):
@@ -201,7 +245,7 @@ def _amounts(amounts: npt.ArrayLike) -> FloatArray:
 
 
 class Interval(NamedTuple):
-    """A mean over runs, with a 95 % bootstrap interval; NaN at both ends for a single run."""
+    """A mean over runs, or a ratio of two, with a 95 % bootstrap interval; NaN at both ends for a single run."""
 
     mean: float
     low: float
@@ -217,9 +261,80 @@ def interval(values: npt.ArrayLike, seed: int = 0, resamples: int = 2000) -> Int
     2.5
     """
     x = float_array("values", values)
-    mean = float(x.mean())
     if len(x) < 2:
+        return Interval(float(x.mean()), np.nan, np.nan)
+    low, high = np.quantile(x[_resampled(len(x), seed, resamples)].mean(axis=1), [0.025, 0.975])
+    return Interval(float(x.mean()), float(low), float(high))
+
+
+def _resampled(runs: int, seed: int, resamples: int) -> IntArray:
+    """Return runs drawn with putting back, as many as there are, shape (resamples, runs)."""
+    return np.asarray(stream(seed, "bootstrap").integers(0, runs, (resamples, runs)))
+
+
+def ratio_interval(
+    numerator: npt.ArrayLike, denominator: npt.ArrayLike, seed: int = 0, resamples: int = 2000
+) -> Interval:
+    """Return the ratio of two means over the same runs, with a 95 % interval that draws both from the same runs.
+
+    NaN where the mean denominator is not positive. In a resample where it is not, the ratio could be anything: if these
+    are more than a few, the interval has no end.
+
+    Examples
+    --------
+    >>> ratio_interval([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])  # always half, whichever runs are drawn
+    Interval(mean=0.5, low=0.5, high=0.5)
+    """
+    above, below = float_array("numerator", numerator), float_array("denominator", denominator)
+    if above.shape != below.shape:
+        raise InputError(f"a ratio needs one number for each run twice, got {above.shape} and {below.shape}")
+    if not below.mean() > 0:
+        return Interval(np.nan, np.nan, np.nan)
+    mean = float(above.mean() / below.mean())
+    if len(above) < 2:
         return Interval(mean, np.nan, np.nan)
-    picks = stream(seed, "bootstrap").integers(0, len(x), (resamples, len(x)))
-    low, high = np.quantile(x[picks].mean(axis=1), [0.025, 0.975])
+    picks = _resampled(len(above), seed, resamples)
+    over, under = above[picks].mean(axis=1), below[picks].mean(axis=1)
+    ratios = over / np.where(under > 0, under, 1.0)
+    low = np.quantile(np.where(under > 0, ratios, -np.inf), 0.025, method="lower")
+    high = np.quantile(np.where(under > 0, ratios, np.inf), 0.975, method="higher")
     return Interval(mean, float(low), float(high))
+
+
+def intervention_benefit(
+    reward: npt.ArrayLike, reward_none: npt.ArrayLike, reward_best: npt.ArrayLike, seed: int = 0, resamples: int = 2000
+) -> Interval:
+    """Return the part of what can be won by pulling that a policy wins: 0 as if nobody was pulled, 1 as the best.
+
+    Parameters
+    ----------
+    reward, reward_none, reward_best : array_like, shape (runs,)
+        Rewards of the policy, of pulling nobody, and of the best policy (`Whittle`), in the same runs. If the best
+        wins nothing over all runs, there is nothing to have a part of: NaN.
+
+    Examples
+    --------
+    >>> intervention_benefit([12.0, 30.0], [10.0, 20.0], [14.0, 40.0])
+    Interval(mean=0.5, low=0.5, high=0.5)
+    """
+    r, none, best = (float_array("reward", each) for each in (reward, reward_none, reward_best))
+    return ratio_interval(r - none, best - none, seed, resamples)
+
+
+def price_of_fairness(
+    reward: npt.ArrayLike, reward_best: npt.ArrayLike, seed: int = 0, resamples: int = 2000
+) -> Interval:
+    """Return the part of the best reward that a policy goes without: 0 is as the best, negative is better still.
+
+    Parameters
+    ----------
+    reward, reward_best : array_like, shape (runs,)
+        Rewards of the policy and of the best policy (`Whittle`), in the same runs.
+
+    Examples
+    --------
+    >>> price_of_fairness([90.0, 180.0], [100.0, 200.0])
+    Interval(mean=0.1, low=0.1, high=0.1)
+    """
+    r, best = float_array("reward", reward), float_array("reward", reward_best)
+    return ratio_interval(best - r, best, seed, resamples)

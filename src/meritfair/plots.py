@@ -1,10 +1,11 @@
-"""Figures of runs: first the numbers, by pure functions, then the drawing. Needs the extra ``plots``."""
+"""Figures of runs and comparisons: first numbers, by pure functions, then the drawing. Needs the extra ``plots``."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,19 +13,40 @@ import numpy as np
 from meritfair.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from meritfair.arrays import FloatArray
+    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.comparison import Comparison
+    from meritfair.metrics import Interval
     from meritfair.run import Run
 
-__all__ = ["ExposureBars", "RegretCurve", "exposure_bars", "new_figure", "plot_runs", "regret_curve"]
+__all__ = [
+    "ExposureBars",
+    "RegretCurve",
+    "TradeOff",
+    "exposure_bars",
+    "new_figure",
+    "place_labels",
+    "plot_comparison",
+    "plot_runs",
+    "regret_curve",
+    "trade_off",
+]
 
 _MOST_POINTS = 1000  # more than a figure can show
 _MOST_TICKS = 20
 _MOST_BARS = 100
+_LABEL_SIZE = 8.0  # points, as all that places labels
+_GAP = 5.0  # from a point to its label
+_REACH = _GAP * 1.5 ** np.arange(9)  # how far away it may go
+_FAR = 9.0  # from where on a line joins the two
+_TURN = np.deg2rad(np.arange(0, 360, 22.5))
+_AROUND = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=-1)
+_MOST_ROUNDS = 8
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#B0568C", "#A67300", "#000000")  # those of the style that can be read
 
 
 @dataclass(frozen=True)
@@ -67,6 +89,82 @@ def _by_benefit(run: Run, exposure: FloatArray) -> FloatArray:
     return np.asarray(np.take_along_axis(exposure, order, axis=1).mean(axis=0))
 
 
+@dataclass(frozen=True)
+class TradeOff:
+    """Reward against unfairness, a point for each policy; those of which one is not a number are left out.
+
+    ``fairness`` and ``reward`` have rows mean, low and high, shape (3, points). ``front`` has the numbers of the points
+    than which none is both fairer and more rewarding, from the fairest to the most rewarding.
+    """
+
+    labels: tuple[str, ...]
+    fairness: FloatArray
+    reward: FloatArray
+    front: IntArray
+
+
+def trade_off(measures: Mapping[str, Mapping[str, Interval]], fairness: str, reward: str) -> TradeOff:
+    """Return what a panel shows of a comparison: two measures of each policy, the first of which is best if small."""
+    known = [label for label, found in measures.items() if not np.isnan(found[fairness].mean + found[reward].mean)]
+    x, y = (np.array([measures[label][name] for label in known]).reshape(-1, 3).T for name in (fairness, reward))
+    order = np.lexsort((-y[0], x[0]))  # the more rewarding first where two are equally fair
+    best = np.maximum.accumulate(np.concatenate([[-np.inf], y[0][order]]))
+    return TradeOff(tuple(known), x, y, order[y[0][order] > best[:-1]])
+
+
+def place_labels(points: FloatArray, sizes: FloatArray, frame: FloatArray, avoid: FloatArray) -> FloatArray:
+    """Return the centres of labels, each near its point, off other labels, points and lines as far as that goes.
+
+    Each label in turn takes the best of some places around its point, given all others, until none moves.
+
+    Parameters
+    ----------
+    points, sizes : ndarray, shape (n, 2)
+        Where the points are, and how wide and high their labels.
+    frame : ndarray, shape (2, 2)
+        Lower left and upper right corner of where labels may be.
+    avoid : ndarray, shape (m, 2)
+        Further places that are better left free.
+    """
+    centres = np.full(points.shape, np.inf)  # not yet placed
+    for _ in range(_MOST_ROUNDS):
+        before = centres.copy()
+        for i in range(len(points)):
+            others = np.arange(len(points)) != i
+            tries = points[i] + _AROUND * (sizes[i] / 2 + _REACH[:, None, None])
+            tries = tries.reshape(-1, 2)
+            costs = _label_costs(tries, sizes[i], points[i], (points, avoid), (centres[others], sizes[others]), frame)
+            centres[i] = tries[np.argmin(costs)]
+        if np.array_equal(before, centres):
+            break
+    return centres
+
+
+def _label_costs(
+    tries: FloatArray,
+    size: FloatArray,
+    point: FloatArray,
+    free: tuple[FloatArray, FloatArray],
+    others: tuple[FloatArray, FloatArray],
+    frame: FloatArray,
+) -> FloatArray:
+    """Return how bad each place for a label is."""
+    half, (centres, sizes) = size / 2 + 1, others
+
+    def within(places: FloatArray, about: FloatArray, halves: FloatArray) -> FloatArray:
+        return np.asarray((np.abs(places - about) < halves).all(axis=-1).sum(axis=-1), dtype=np.float64)
+
+    outside = np.maximum(0, np.maximum(frame[0] - (tries - half), tries + half - frame[1])).sum(axis=-1)
+    labels = within(tries[:, None], centres, half + sizes / 2)
+    dots, lines = (within(places, tries[:, None], half + 2) for places in free)
+    edge = np.clip(point, tries - half, tries + half)  # where the line to the point ends
+    along = (edge[:, None] + np.linspace(0.0, 0.8, 9)[:, None] * (point - edge)[:, None])[:, :, None]
+    foreign = free[0][(free[0] != point).any(axis=-1)]
+    crossed = within(along, centres, sizes / 2).sum(axis=-1) + within(along, foreign, np.array(3.0)).sum(axis=-1)
+    far = np.hypot(*(edge - point).T)
+    return np.asarray(10 * outside + 100 * labels + 30 * dots + 0.5 * lines + 5 * crossed + 0.2 * far)
+
+
 def plot_runs(runs: Sequence[Run], labels: Sequence[str] | None = None) -> Figure:
     """Draw runs of one problem beside each other: regret over time, and exposure by arm.
 
@@ -88,6 +186,92 @@ def plot_runs(runs: Sequence[Run], labels: Sequence[str] | None = None) -> Figur
         figure.legend([*lines, fair], [*names, "fair exposure"], loc="outside upper left", ncols=columns)
         figure.supxlabel(_caption(runs[0]), fontsize=8.5, color="#444444", x=0.01, ha="left")
     return figure
+
+
+def plot_comparison(comparison: Comparison) -> Figure:
+    """Draw reward against fairness, a point for each policy: by merit at the left, by equality at the right.
+
+    Up is more rewarding, left is fairer. A thin line joins the policies than which none is both. Where it is not sure
+    that the best policy wins anything, no part of that is shown, but how many arms are in the good state.
+    """
+    measures = comparison.measures
+    benefits = [found["intervention_benefit"] for found in measures.values()]
+    part = not any(np.isnan(each.mean) or np.isinf(each.low) for each in benefits)
+    reward = "intervention_benefit" if part else "good_state"
+    with new_figure(4.4 + 0.12 * max(0, len(measures) - 6)) as figure:
+        left, right = figure.subplots(1, 2, sharey=True)
+        colors = dict(zip(measures, cycle(_COLORS)))
+        panels = [(left, trade_off(measures, "fairness_regret", reward), comparison.none.episodes)]
+        panels.append((right, trade_off(measures, "gini", reward), 1))
+        for axes, shown, scale in panels:
+            _draw_points(axes, shown, scale, colors, comparison.oracles)
+        left.set(title="Reward and fairness by merit", xlabel="← fairer · fairness regret of an episode")
+        right.set(title="Reward and equality", xlabel="← more equal · Gini of the pulls")
+        left.set_ylabel("intervention benefit: none is 0, whittle is 1" if part else "share of arms in the good state")
+        remarks = ["Grey line: no policy is both fairer and more rewarding."]
+        remarks += ["Hollow: knows the true arms."] * bool(comparison.oracles)
+        remarks += ["Bars: 95 % intervals."] * (comparison.none.runs > 1)
+        remarks += ["No Gini where nobody is pulled."] * (len(panels[1][1].labels) < len(measures))
+        caption = f"{comparison.description}\n{' '.join(remarks)}"
+        figure.supxlabel(caption, fontsize=8.5, color="#444444", x=0.01, ha="left")
+        figure.draw_without_rendering()  # only now is it known where points are
+        for axes, shown, scale in panels:
+            _draw_labels(axes, shown, scale, colors)
+    return figure
+
+
+def _draw_points(axes: Axes, shown: TradeOff, scale: float, colors: Mapping[str, str], oracles: Sequence[str]) -> None:
+    """Draw the points with their intervals, and the line of those that are on the front."""
+    x, y = shown.fairness / scale, shown.reward
+    axes.plot(x[0][shown.front], y[0][shown.front], color="#999999", linewidth=1, drawstyle="steps-post", zorder=1)
+    for i, label in enumerate(shown.labels):
+        color = colors[label]
+        axes.plot(x[1:, i], y[[0, 0], i], x[[0, 0], i], y[1:, i], color=color, alpha=0.5, linewidth=1.2, zorder=2)
+        inside = "white" if label in oracles else color
+        axes.plot(x[0, i], y[0, i], "o", markersize=5.5, color=color, markerfacecolor=inside, zorder=3)
+    axes.margins(0.12, 0.08)
+
+
+def _draw_labels(axes: Axes, shown: TradeOff, scale: float, colors: Mapping[str, str]) -> None:
+    """Write each policy's name beside its point, with a line to it where that is not near."""
+    from matplotlib.patheffects import withStroke
+    from matplotlib.textpath import TextPath
+
+    x, y = shown.fairness / scale, shown.reward
+    t, front = np.linspace(0, 1, 12)[:, None], shown.front
+
+    def on_paper(across: FloatArray, up: FloatArray) -> FloatArray:
+        pairs = np.stack([each.ravel() for each in np.broadcast_arrays(across, up)], axis=-1)
+        return np.asarray(axes.transData.transform(pairs) * 72 / axes.figure.dpi)
+
+    points = on_paper(x[0], y[0])
+    bars = [on_paper(x[1] + t * (x[2] - x[1]), y[0]), on_paper(x[0], y[1] + t * (y[2] - y[1]))]
+    stairs = [
+        on_paper(x[0, front[:-1]] + t * np.diff(x[0, front]), y[0, front[:-1]]),
+        on_paper(x[0, front[1:]], y[0, front[:-1]] + t * np.diff(y[0, front])),
+    ]
+    names = [" ".join(label.split()).replace("$", r"\$") for label in shown.labels]  # else it would be mathematics
+    widths = [TextPath((0, 0), name, size=_LABEL_SIZE).get_extents().width for name in names]
+    boxes = np.stack([np.array(widths), np.full(len(points), _LABEL_SIZE)], axis=-1)
+    frame = np.asarray(axes.get_window_extent().get_points() * 72 / axes.figure.dpi)
+    places = place_labels(points, boxes, frame, np.concatenate([*bars, *stairs]))
+    ends = (np.clip(points, places - boxes / 2, places + boxes / 2) - places) / boxes + 0.5  # of lines, in the box
+    far = np.hypot(*(places + (ends - 0.5) * boxes - points).T) > _FAR
+    for i, label in enumerate(shown.labels):
+        line = {"arrowstyle": "-", "color": colors[label], "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
+        text = axes.annotate(
+            names[i],
+            (x[0, i], y[0, i]),
+            places[i] - points[i],
+            textcoords="offset points",
+            fontsize=_LABEL_SIZE,
+            color=colors[label],
+            ha="center",
+            va="center",
+            arrowprops=line | {"relpos": tuple(ends[i])} if far[i] else None,
+            path_effects=[withStroke(linewidth=2, foreground="white")],
+        )
+        text.set_in_layout(False)
 
 
 @contextmanager

@@ -204,7 +204,8 @@ class Run:
         """Return the main numbers, each a mean over runs with a 95 % bootstrap interval.
 
         ``good_state`` is the share of arms in the good state; regret is the sum over all episodes;
-        ``longest_wait`` is that of the arm that waited longest; inequality is that of the pulls.
+        ``longest_wait`` is that of the arm that waited longest, ``smallest_exposure`` that of the arm pulled least;
+        inequality is that of the pulls, and ``earth_mover`` their distance from round robin.
         """
         arm_steps = self.n_arms * self.horizon * self.episodes
         numbers = {
@@ -215,6 +216,8 @@ class Run:
             "jain": metrics.jain(self.pulls),
             "gini": metrics.gini(self.pulls),
             "hhi": metrics.hhi(self.pulls),
+            "earth_mover": metrics.earth_mover(self.pulls, self.episodes * self.horizon),
+            "smallest_exposure": self.exposure.min(axis=1),
             "longest_wait": self.longest_wait.max(axis=1),
             "first_valid_episode": self.first_valid_episode,
             "first_valid_episode_authors": self.first_valid_episode_authors,

@@ -1,4 +1,7 @@
-"""Tables of users: .csv or .parquet files, read with the line and the column of whatever is wrong, written whole."""
+"""Tables of users: .csv or .parquet files, read with the line and the column of whatever is wrong, written whole.
+
+For people to read, tables of text can be set in Markdown and LaTeX.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
     from meritfair.arrays import FloatArray, IntArray
 
-__all__ = ["EMPTY", "SUFFIXES", "Table", "numbered", "read_table", "write_table"]
+__all__ = ["EMPTY", "SUFFIXES", "Table", "latex_table", "markdown_table", "numbered", "read_table", "write_table"]
 
 SUFFIXES = (".csv", ".parquet")
 EMPTY, _WRONG = -1, -2  # in columns of 0 and 1
@@ -151,6 +154,82 @@ def write_table(
 
         table = pa.table(dict(columns)).replace_schema_metadata(metadata)
         write_whole(file, lambda temporary: pq.write_table(table, temporary))
+
+
+_MARKDOWN = str.maketrans({mark: f"\\{mark}" for mark in r"\`*_[]<>|#~"})
+_LATEX = str.maketrans(
+    {
+        **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        **{mark: f"{{{mark}}}" for mark in "[]*"},  # which would mean something at the start of a line
+        "−": "$-$",
+        "–": "--",
+        "°": r"$^\circ$",
+        "∞": r"$\infty$",
+    }
+)
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    r"""Return cells of text as a Markdown table, the first column to the left; lines of a cell are joined.
+
+    Examples
+    --------
+    >>> print(markdown_table(["policy", "Gini"], [["a_b", "0.10\n0.05 to 0.20"]]), end="")
+    | policy | Gini |
+    |:---|---:|
+    | a\_b | 0.10 (0.05 to 0.20) |
+    """
+    texts = [[_in_one_line(cell).translate(_MARKDOWN) for cell in row] for row in rows]
+    lines = [[heading.replace("\n", " ") for heading in headings], *texts]
+    head, *body = [f"| {' | '.join(line)} |\n" for line in lines]
+    return head + f"|:---|{'---:|' * (len(headings) - 1)}\n" + "".join(body)
+
+
+def _in_one_line(cell: str) -> str:
+    first, *more = cell.split("\n")
+    return f"{first} ({' '.join(more)})" if more else first
+
+
+def latex_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    r"""Return cells of text as a LaTeX tabular for the package booktabs; further lines of a cell are small.
+
+    Examples
+    --------
+    >>> print(latex_table(["policy", "price of\nfairness"], [["a_b", "10 %\n8 to 12 %"]]), end="")
+    \begin{tabular}{lr}
+    \toprule
+     & price of \\
+    policy & fairness \\
+    \midrule
+    a\_b & 10 \% \\
+     & {\scriptsize 8 to 12 \%} \\
+    \bottomrule
+    \end{tabular}
+    """
+    head = _latex_lines([[heading.split("\n") for heading in headings]], at_bottom=True)
+    body = _latex_lines([[cell.split("\n") for cell in row] for row in rows], at_bottom=False)
+    columns = "l" + "r" * (len(headings) - 1)
+    parts = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", *head, r"\midrule", *body, r"\bottomrule"]
+    return "\n".join([*parts, r"\end{tabular}", ""])
+
+
+def _latex_lines(rows: Sequence[Sequence[list[str]]], *, at_bottom: bool) -> list[str]:
+    """Return lines of LaTeX for rows whose cells have one or several lines."""
+    lines = []
+    for row in rows:
+        height = max(map(len, row))
+        blanks = [[""] * (height - len(cell)) for cell in row]
+        cells = [(blank + cell if at_bottom else cell + blank) for cell, blank in zip(row, blanks, strict=True)]
+        for number, line in enumerate(zip(*cells, strict=True)):
+            texts = [text.translate(_LATEX) for text in line]
+            small = number > 0 and not at_bottom
+            lines.append(" & ".join(rf"{{\scriptsize {text}}}" if small and text else text for text in texts) + r" \\")
+    return lines
 
 
 def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:

@@ -36,9 +36,10 @@ def _top(
 ) -> None: ...
 
 
-from meritfair.cli import audit, bench, catalogue, fit, simulate, theory  # noqa: E402
+from meritfair.cli import audit, bench, catalogue, compare, fit, simulate, theory  # noqa: E402
 
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
+app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
 app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)

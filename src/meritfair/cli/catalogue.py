@@ -6,8 +6,11 @@ import dataclasses
 import inspect
 from typing import Any
 
+import typer
+
 from meritfair.cli.options import JsonOption
 from meritfair.cli.show import print_json, print_note, print_table
+from meritfair.errors import MeritfairError
 
 __all__ = ["datasets", "policies"]
 
@@ -24,16 +27,22 @@ def policies(as_json: JsonOption = False) -> None:
     """List the policies, with their settings and defaults."""
     from meritfair.policies import registry
 
-    rows = {}
+    rows, left_out = {}, []
     for name in registry.names():
-        policy = registry.create(name)
+        try:
+            policy = registry.create(name)
+        except MeritfairError as error:  # it comes from another package, which others should not suffer for
+            left_out.append(f"left out: {' '.join(str(error).split())}")
+            continue
         settings = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}
         rows[name] = (_first_line(type(policy)), {key: _plain(value) for key, value in settings.items()})
     _show(rows, "policy", "meritfair simulate --policy merit-fair:estimate=mean …", as_json)
+    for line in left_out:
+        typer.echo(line, err=as_json)
 
 
 def _first_line(thing: Any) -> str:
-    return (inspect.getdoc(thing) or "").splitlines()[0].removeprefix("Return ")
+    return next(iter((inspect.getdoc(thing) or "").splitlines()), "").removeprefix("Return ")
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from meritfair.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from meritfair.model.arms import Arms
     from meritfair.model.merit import Merit
@@ -23,6 +22,7 @@ __all__ = [
     "BallOption",
     "BudgetOption",
     "CapOption",
+    "CarryStatesOption",
     "DatasetOption",
     "DeltaOption",
     "DesignOption",
@@ -34,12 +34,15 @@ __all__ = [
     "MeritOption",
     "NumberOption",
     "PlotOption",
+    "PoliciesOption",
     "RunsOption",
+    "SameArmsOption",
     "SeedOption",
     "WorkersOption",
     "make_arms",
     "make_merit",
-    "make_policy",
+    "make_policies",
+    "make_rules",
     "number_option",
     "out_option",
     "split_settings",
@@ -95,6 +98,20 @@ AuthorsOption = Annotated[
     bool,
     typer.Option("--authors", help="The very instances of the paper's authors, number 1, 2, …", rich_help_panel=_ARMS),
 ]
+SameArmsOption = Annotated[
+    bool,
+    typer.Option("--same-arms", help="All runs on one instance; else each run draws its own.", rich_help_panel=_ARMS),
+]
+PoliciesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        "-p",
+        metavar="NAME",
+        help="A policy, with settings: [cyan]merit-fair[/] or [cyan]merit-fair:estimate=mean[/]; "
+        "repeat to compare. See [cyan]meritfair policies[/].",
+    ),
+]
 BudgetOption = Annotated[int, number_option(int, "--budget", "-k", help="Arms pulled at each step (K).", panel=_RULES)]
 EpisodesOption = Annotated[int, number_option(int, "--episodes", "-t", help="Episodes in a run (T).", panel=_RULES)]
 HorizonOption = Annotated[int, number_option(int, "--horizon", help="Steps in an episode (H).", panel=_RULES)]
@@ -137,6 +154,12 @@ BallOption = Annotated[
 ]
 DeltaOption = Annotated[
     float, number_option(float, "--delta", help="Chance that the confidence ball may miss the truth.", panel=_RULES)
+]
+CarryStatesOption = Annotated[
+    bool,
+    typer.Option(
+        "--carry-states", help="States run on between episodes; else each starts at random.", rich_help_panel=_RULES
+    ),
 ]
 RunsOption = Annotated[int, number_option(int, "--runs", "-r", help="Independent repetitions.")]
 SeedOption = Annotated[
@@ -194,14 +217,23 @@ def make_merit(text: str) -> Merit:
     return merit_from_settings({"kind": kind, **settings})
 
 
-def make_policy(text: str, rules: Mapping[str, Any]) -> Policy:
-    """Make a policy from the text of --policy; the rules (merit, delta, …) apply where it has such settings."""
-    from meritfair.policies import registry
+def make_rules(merit: str, design: str, floor: float, cap: float, ball: str, delta: float) -> dict[str, Any]:
+    """Make the yardstick of fairness from the options that say it, as `simulate` and `compare` take it."""
+    return {"merit": make_merit(merit), "design": design, "floor": floor, "cap": cap, "ball": ball, "delta": delta}
+
+
+def make_policies(texts: Sequence[str], rules: Mapping[str, Any]) -> dict[str, Policy]:
+    """Make policies from the texts of --policy; the rules (merit, delta, …) apply where one has such settings."""
+    if len(set(texts)) < len(texts):
+        raise InputError(f"the same policy twice: {', '.join(texts)}")
+    return {text: _make_policy(text, rules) for text in texts}
+
+
+def _make_policy(text: str, rules: Mapping[str, Any]) -> Policy:
+    from meritfair.comparison import policy_under
 
     name, settings = split_settings(text)
-    has = {f.name for f in dataclasses.fields(registry.policy_class(name))}
-    shared = {key: value for key, value in rules.items() if key in has}
-    return registry.create(name, **{**shared, **settings})
+    return policy_under(rules, name, **settings)
 
 
 def make_arms(

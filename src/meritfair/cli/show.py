@@ -19,6 +19,8 @@ __all__ = [
     "check_out",
     "check_plot",
     "finite",
+    "named_progress_bar",
+    "policy_cell",
     "print_json",
     "print_note",
     "print_table",
@@ -69,12 +71,33 @@ def print_note(text: str) -> None:
     Console(markup=False).print(text, style="dim", highlight=False)
 
 
+def policy_cell(text: str) -> str:
+    """Return a policy's text for a cell: a line for each setting."""
+    return text.replace(":", "\n", 1).replace(",", ",\n")
+
+
 @contextmanager
 def progress_bar(parts: int = 1) -> Iterator[Callable[[str], Callable[[int, int], None]]]:
     """Show a bar with the time left on the error stream, for something of several parts of the same length.
 
     Call it with the name of the next part; that returns a function to be told how many of how many steps are done.
     """
+    with named_progress_bar() as tell:
+        begun = -1
+
+        def begin(name: str) -> Callable[[int, int], None]:
+            nonlocal begun
+            begun += 1
+            before = begun
+            tell(name, before, parts)
+            return lambda done, total: tell(name, before * total + done, parts * total)
+
+        yield begin
+
+
+@contextmanager
+def named_progress_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar as `progress_bar`, that is told what is going on, and how many of how many steps are done in all."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -97,17 +120,8 @@ def progress_bar(parts: int = 1) -> Iterator[Callable[[str], Callable[[int, int]
         transient=True,
     )
     with bar:
-        task = bar.add_task("", total=parts)
-        begun = -1
-
-        def begin(name: str) -> Callable[[int, int], None]:
-            nonlocal begun
-            begun += 1
-            before = begun
-            bar.update(task, description=name, completed=before)
-            return lambda done, total: bar.update(task, completed=before + done / total)
-
-        yield begin
+        task = bar.add_task("", total=1)
+        yield lambda name, done, total: bar.update(task, description=name, completed=done / total)
 
 
 def check_plot(plot: Path | None) -> None:
@@ -121,13 +135,13 @@ def check_plot(plot: Path | None) -> None:
     _check_folder("--plot", plot)
 
 
-def check_out(out: Path | None, what: str) -> None:
+def check_out(out: Path | None, what: str, suffixes: tuple[str, ...] = ()) -> None:
     """Refuse a table of `what`, in the plural, that could not be written, before anything is read."""
     from meritfair.storage import check_suffix
     from meritfair.tables import SUFFIXES
 
     if out is not None:
-        check_suffix(out, what, SUFFIXES)
+        check_suffix(out, what, suffixes or SUFFIXES)
         _check_folder("--out", out)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from meritfair.cli.options import (
     BallOption,
     BudgetOption,
     CapOption,
+    CarryStatesOption,
     DatasetOption,
     DeltaOption,
     DesignOption,
@@ -25,15 +26,25 @@ from meritfair.cli.options import (
     MeritOption,
     NumberOption,
     PlotOption,
+    PoliciesOption,
     RunsOption,
+    SameArmsOption,
     SeedOption,
     WorkersOption,
     make_arms,
-    make_merit,
-    make_policy,
+    make_policies,
+    make_rules,
     out_option,
 )
-from meritfair.cli.show import check_plot, print_json, print_note, print_table, progress_bar, save_figure
+from meritfair.cli.show import (
+    check_plot,
+    policy_cell,
+    print_json,
+    print_note,
+    print_table,
+    progress_bar,
+    save_figure,
+)
 from meritfair.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,22 +67,8 @@ def simulate(
     arms_file: FileOption = None,
     arms: NumberOption = None,
     authors: AuthorsOption = False,
-    same_arms: Annotated[
-        bool,
-        typer.Option(
-            "--same-arms", help="All runs on one instance; else each run draws its own.", rich_help_panel="The arms"
-        ),
-    ] = False,
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            metavar="NAME",
-            help="A policy, with settings: [cyan]merit-fair[/] or [cyan]merit-fair:estimate=mean[/]; "
-            "repeat to compare. See [cyan]meritfair policies[/].",
-        ),
-    ] = None,
+    same_arms: SameArmsOption = False,
+    policy: PoliciesOption = None,
     budget: BudgetOption = 1,
     episodes: EpisodesOption = 300,
     horizon: HorizonOption = 200,
@@ -81,14 +78,7 @@ def simulate(
     cap: CapOption = 1.0,
     ball: BallOption = "paper",
     delta: DeltaOption = 0.01,
-    carry_states: Annotated[
-        bool,
-        typer.Option(
-            "--carry-states",
-            help="States run on between episodes; else each starts at random.",
-            rich_help_panel="The rules",
-        ),
-    ] = False,
+    carry_states: CarryStatesOption = False,
     exposure_regret: Annotated[
         bool,
         typer.Option(
@@ -116,17 +106,8 @@ def simulate(
 
     root = fresh_seed(seed)
     texts = policy or ["merit-fair", "optimal"]
-    if len(set(texts)) < len(texts):
-        raise InputError(f"the same policy twice: {', '.join(texts)}")
-    rules: dict[str, Any] = {
-        "merit": make_merit(merit),
-        "design": design,
-        "floor": floor,
-        "cap": cap,
-        "ball": ball,
-        "delta": delta,
-    }
-    players = {text: make_policy(text, rules) for text in texts}
+    rules = make_rules(merit, design, floor, cap, ball, delta)
+    players = make_policies(texts, rules)
     check_plot(plot)
     instances = make_arms(
         dataset, arms_file, arms, runs=runs, budget=budget, authors=authors, same=same_arms, seed=root
@@ -219,7 +200,7 @@ def _show_table(results: dict[str, Run], files: list[str]) -> None:
         "G": [f"{each['coverage_gap'].mean:,.0f}" for each in found],
     }
     shown = {heading: cells for heading, cells in columns.items() if cells is not None}
-    names = [text.replace(":", "\n", 1).replace(",", ",\n") for text in results]
+    names = [policy_cell(text) for text in results]
     headings = [("policy", "left"), *((heading, "right") for heading in shown)]
     print_table(headings, list(zip(names, *shown.values(), strict=True)), runs[0].description)
     print_note(_LEGEND.format(exposure=_LEGEND_EXPOSURE if several else ""))

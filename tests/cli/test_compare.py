@@ -1,0 +1,198 @@
+"""`meritfair compare`, as a person or a script uses it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import meritfair as mf
+from meritfair.cli import main
+from meritfair.comparison import compare
+from meritfair.policies import registry
+from meritfair.policies.base import Policy, View
+from meritfair.policies.plans import Lottery
+
+QUICK = ["-d", "cpap", "-n", "6", "-k", "2", "--episodes", "4", "--horizon", "30", "--runs", "3", "--seed", "5"]
+THREE = ["-p", "random", "-p", "merit-fair:estimate=mean", "-p", "whittle"]
+
+
+class Answer:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+        self.words = " ".join(out.split())
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Answer:
+        with pytest.raises(SystemExit) as stopped:
+            main(["compare", *arguments])
+        captured = capsys.readouterr()
+        code = stopped.value.code
+        assert isinstance(code, int)
+        return Answer(code, captured.out, captured.err)
+
+    return run
+
+
+@dataclass(frozen=True)
+class Picky(Policy):
+    """Refuses more than one pull."""
+
+    name: ClassVar[str] = "picky"
+
+    def plan(self, view: View) -> Lottery:
+        if view.budget > 1:
+            raise mf.InputError(f"picky pulls one arm, got a budget of {view.budget}")
+        return Lottery(np.ones(view.counts.visits.shape[:-2]))
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be few policies, one of which is picky, in the order of their reward but for the first."""
+    names = ("none", "whittle", "fair-oracle", "random")
+    monkeypatch.setattr(
+        registry, "_POLICIES", {"picky": Picky, **{name: registry.policy_class(name) for name in names}}
+    )
+
+
+def direct(policies: Any, **settings: Any) -> Any:
+    sets = mf.datasets.instances("cpap", 6, 3, seed=5)
+    return compare(sets, policies, **{"budget": 2, "episodes": 4, "horizon": 30, "seed": 5, **settings})
+
+
+def first_words(answer: Answer) -> list[str]:
+    lines = answer.out.split("─\n")[1].split("\n\n")[0].splitlines()
+    return [line.split()[0] for line in lines if line.strip()]
+
+
+def test_a_table_for_people(call: Any) -> None:
+    answer = call(*QUICK, *THREE)
+    assert answer.code == 0
+    assert answer.words.startswith("6 arms, 2 pulled at each step · 4 episodes of 30 steps · 3 runs")
+    assert first_words(answer) == ["random", "merit-fair", "estimate=mean", "whittle"]
+    assert max(len(line.rstrip()) for line in answer.out.splitlines()) <= 80
+    found = direct({"random": mf.Random(), "mean": mf.MeritFair(estimate="mean")}).measures["random"]
+    (line,) = (line for line in answer.out.splitlines() if line.startswith("random"))
+    cells = line.split()
+    half = (found["intervention_benefit"].high - found["intervention_benefit"].low) / 2
+    assert cells[1:3] == [f"{found['intervention_benefit'].mean:.2f}".replace("-", "−"), f"±{half:.2f}"]
+    assert cells[3] == f"{100 * found['price_of_fairness'].mean:.1f}".replace("-", "−")
+    assert cells[-3:] == [
+        f"{found['gini'].mean:.2f}",
+        f"{found['smallest_exposure'].mean:.3f}",
+        f"{found['longest_wait'].mean:.0f}",
+    ]
+    assert "whittle ° 1.00 ±0.00 0.0 %" in answer.words
+    for words in (
+        "none is 0, whittle is 1",
+        "half of the 95 % interval",
+        "°: knows the true arms",
+        "Longest wait: steps",
+    ):
+        assert words in answer.words
+
+
+def test_a_single_run_without_oracles_says_no_more_than_there_is(call: Any) -> None:
+    answer = call(*QUICK[:-4], "--runs", "1", "-p", "random")
+    assert answer.code == 0
+    assert "±" not in answer.out
+    assert "°" not in answer.out
+
+
+def test_all_policies_the_most_rewarding_first_and_who_was_left_out(call: Any, few: None) -> None:
+    answer = call(*QUICK)
+    assert answer.code == 0
+    rewards = {label: run.reward.sum() for label, run in direct(None).runs.items()}
+    assert first_words(answer) == sorted(rewards, key=lambda label: -rewards[label])
+    assert "left out: picky: picky pulls one arm, got a budget of 2\n" in answer.out
+    told = json.loads(call(*QUICK, "--json").out)
+    assert told["skipped"] == {"picky": "picky pulls one arm, got a budget of 2"}
+
+
+def test_every_registered_policy_is_played_or_told(call: Any) -> None:
+    told = json.loads(call(*QUICK[:-6], "--runs", "2", "--horizon", "10", "--seed", "1", "--json").out)
+    assert {*(row["policy"] for row in told["policies"]), *told["skipped"]} == set(mf.policies.names())
+
+
+def test_a_named_policy_that_cannot_be_played_is_an_error(call: Any, few: None) -> None:
+    answer = call(*QUICK, "-p", "random", "-p", "picky", "--out", "table.csv")
+    assert answer.code == 2
+    message = "meritfair: picky cannot be played here: picky pulls one arm, got a budget of 2"
+    assert [line for line in answer.err.splitlines() if line.strip()] == [message]
+    assert not list(Path().iterdir())
+
+
+def test_json_has_the_numbers_of_the_library(call: Any) -> None:
+    told = json.loads(call(*QUICK, *THREE, "--merit", "affine", "--delta", "0.1", "--carry-states", "--json").out)
+    policies = {
+        "random": mf.Random(),
+        "merit-fair:estimate=mean": mf.MeritFair(estimate="mean", merit=mf.Affine(), delta=0.1),
+        "whittle": "whittle",
+    }
+    found = direct(policies, merit=mf.Affine(), delta=0.1, carry_states=True)
+    for row, there in zip(found.table(), told["policies"], strict=True):
+        assert {name: value for name, value in row.items() if value == value} == {
+            name: value for name, value in there.items() if value is not None
+        }
+    assert told["settings"] == found.settings
+    assert told["oracles"] == ["whittle"]
+    assert told["skipped"] == {}
+    assert told["files"] == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "md", "tex"])
+def test_the_table_and_the_figure_are_kept(call: Any, suffix: str) -> None:
+    answer = call(*QUICK, *THREE, "--out", f"table.{suffix}", "--plot", "figure.png")
+    assert answer.code == 0
+    assert answer.out.endswith(f"wrote table.{suffix}\nwrote figure.png\n")
+    assert Path("figure.png").read_bytes().startswith(b"\x89PNG")
+    policies = {"random": mf.Random(), THREE[3]: mf.MeritFair(estimate="mean"), "whittle": "whittle"}
+    direct(policies).save(f"again.{suffix}")
+    assert Path(f"again.{suffix}").read_bytes() == Path(f"table.{suffix}").read_bytes()
+
+
+def test_all_runs_on_one_instance(call: Any) -> None:
+    answer = call(*QUICK, "--same-arms", "-p", "random", "--out", "table.csv")
+    assert answer.code == 0
+    one = mf.datasets.instances("cpap", 6, 1, seed=5)[0]
+    expected = compare(one, ["random"], budget=2, episodes=4, horizon=30, runs=3, seed=5).table()[0]
+    with Path("table.csv").open(newline="") as stream:
+        assert float(next(csv.DictReader(stream))["good_state"]) == expected["good_state"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "say which arms: --dataset synthetic, or --arms-file arms.csv"),
+        ([*QUICK, "-p", "merit-fare"], "no policy 'merit-fare', did you mean 'merit-fair'?"),
+        ([*QUICK, "-p", "random", "-p", "none", "-p", "random"], "the same policy twice: random, none, random"),
+        ([*QUICK, "-p", "random:c=1"], "random has no setting 'c'; it has none"),
+        ([*QUICK, "-k", "7"], "budget must be between 1 and the 6 arms, got 7"),
+        ([*QUICK, "--runs", "0"], "runs must be at least 1, got 0"),
+        ([*QUICK, "--episodes", "0"], "episodes must be at least 1, got 0"),
+        ([*QUICK, "--seed", "-1"], "seed must be at least 0, got -1"),
+        ([*QUICK, "--floor", "0.1"], "floor and cap need the design 'exact'"),
+        ([*QUICK, "--merit", "exponental"], "did you mean 'exponential'?"),
+        ([*QUICK, "--out", "table.xlsx"], "table.xlsx: comparisons are kept in .csv or .parquet or .md or .tex files"),
+        ([*QUICK, "--out", "no/table.csv"], "--out no/table.csv: there is no folder no"),
+        ([*QUICK, "--plot", "figure.gif"], "a figure is a .png, .pdf or .svg file"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_exit_code_2(call: Any, arguments: list[str], message: str) -> None:
+    answer = call(*arguments)
+    assert answer.code == 2
+    assert message in answer.err
+    lines = [line for line in answer.err.splitlines() if line.strip()]
+    assert len(lines) == 1
+    assert lines[0].startswith("meritfair: ")
+    assert not list(Path().iterdir())
