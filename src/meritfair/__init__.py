@@ -6,6 +6,7 @@ The names below are the public ones. They are loaded when first used, so that `i
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,12 @@ if TYPE_CHECKING:
     from meritfair import model as model
     from meritfair import plots as plots
     from meritfair import policies as policies
+    from meritfair import testing as testing
     from meritfair.auditing import DrawLog as DrawLog
     from meritfair.auditing import audit as audit
     from meritfair.auditing import read_draws as read_draws
+    from meritfair.comparison import Comparison as Comparison
+    from meritfair.comparison import compare as compare
     from meritfair.datasets.logs import Log as Log
     from meritfair.datasets.logs import read_log as read_log
     from meritfair.errors import FileError as FileError
@@ -50,13 +54,28 @@ if TYPE_CHECKING:
     from meritfair.model.posterior import fit_prior as fit_prior
     from meritfair.model.theory import information_limit as information_limit
     from meritfair.model.uncertainty import assess as assess
+    from meritfair.model.whittle import whittle_index as whittle_index
+    from meritfair.policies import WIQL as WIQL
+    from meritfair.policies import ABWhittle as ABWhittle
+    from meritfair.policies import Equitable as Equitable
     from meritfair.policies import FairOracle as FairOracle
+    from meritfair.policies import FairUCRL as FairUCRL
+    from meritfair.policies import FaWT as FaWT
+    from meritfair.policies import FaWTQ as FaWTQ
     from meritfair.policies import MeritFair as MeritFair
+    from meritfair.policies import Myopic as Myopic
     from meritfair.policies import NoAction as NoAction
     from meritfair.policies import Optimal as Optimal
     from meritfair.policies import Policy as Policy
+    from meritfair.policies import ProbFair as ProbFair
     from meritfair.policies import Random as Random
     from meritfair.policies import RoundRobin as RoundRobin
+    from meritfair.policies import SoftFair as SoftFair
+    from meritfair.policies import ThompsonWhittle as ThompsonWhittle
+    from meritfair.policies import UCWhittle as UCWhittle
+    from meritfair.policies import Whittle as Whittle
+    from meritfair.policies.learner import Choice as Choice
+    from meritfair.policies.learner import Learner as Learner
     from meritfair.run import Run as Run
     from meritfair.simulation import simulate as simulate
 
@@ -64,24 +83,47 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "meritfair": ["datasets", "metrics", "model", "plots", "policies"],
+    "meritfair": ["datasets", "metrics", "model", "plots", "policies", "testing"],
     "meritfair.auditing": ["DrawLog", "audit", "read_draws"],
+    "meritfair.comparison": ["Comparison", "compare"],
     "meritfair.datasets.logs": ["Log", "read_log"],
-    "meritfair.fitting": ["fit"],
-    "meritfair.model.allocation": ["Allocation", "allocate"],
-    "meritfair.model.draws": ["draw", "draw_exposures", "joint_exposure"],
-    "meritfair.model.posterior": ["Posterior", "Prior", "fit_prior"],
-    "meritfair.model.uncertainty": ["assess"],
     "meritfair.errors": ["FileError", "InputError", "MeritfairError", "MissingExtraError"],
+    "meritfair.fitting": ["fit"],
     "meritfair.model": ["theory"],
+    "meritfair.model.allocation": ["Allocation", "allocate"],
     "meritfair.model.arms": ["Arms"],
     "meritfair.model.benefit": ["benefit", "steady_state"],
     "meritfair.model.confidence": ["Ball", "confidence_radius"],
     "meritfair.model.counts": ["Counts"],
+    "meritfair.model.draws": ["draw", "draw_exposures", "joint_exposure"],
     "meritfair.model.exposure": ["fair_exposure", "merit_share"],
     "meritfair.model.merit": ["Affine", "CustomMerit", "Exponential", "Logistic", "Merit", "Power"],
+    "meritfair.model.posterior": ["Posterior", "Prior", "fit_prior"],
     "meritfair.model.theory": ["information_limit"],
-    "meritfair.policies": ["FairOracle", "MeritFair", "NoAction", "Optimal", "Policy", "Random", "RoundRobin"],
+    "meritfair.model.uncertainty": ["assess"],
+    "meritfair.model.whittle": ["whittle_index"],
+    "meritfair.policies": [
+        "ABWhittle",
+        "Equitable",
+        "FaWT",
+        "FaWTQ",
+        "FairOracle",
+        "FairUCRL",
+        "MeritFair",
+        "Myopic",
+        "NoAction",
+        "Optimal",
+        "Policy",
+        "ProbFair",
+        "Random",
+        "RoundRobin",
+        "SoftFair",
+        "ThompsonWhittle",
+        "UCWhittle",
+        "WIQL",
+        "Whittle",
+    ],
+    "meritfair.policies.learner": ["Choice", "Learner"],
     "meritfair.run": ["Run"],
     "meritfair.simulation": ["simulate"],
 }
@@ -104,3 +146,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
+
+
+if sys.modules.get("gymnasium") is not None:  # then its environments are wanted, and it is not slow any more
+    import_module("meritfair.gym")

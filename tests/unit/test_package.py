@@ -18,8 +18,8 @@ LAYERS = [
     {"engine"},
     {"model", "datasets"},
     {"policies"},
-    {"metrics", "run", "playing", "simulation", "plots", "auditing", "fitting"},
-    {"bench"},
+    {"metrics", "run", "playing", "simulation", "plots", "auditing", "fitting", "comparison", "gym"},
+    {"bench", "testing"},
     {"cli", "__main__"},
 ]
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,110 @@
+r"""What every policy must do, as checks that you can run on your own.
+
+All policies of meritfair pass these checks. With pytest, each is a test of its own::
+
+    import pytest
+    from meritfair.testing import CHECKS
+
+    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+    def test_my_policy(check):
+        check(MyPolicy())
+
+and `check_policy` runs them all and tells everything that fails. A policy may be given as a `Policy`, as a function
+that plans, or by its name. A check that fails raises a `ConformanceError`, which says what must hold, what was seen
+instead, and with which seed.
+
+Seeds are fixed, so a policy passes a check always or never; :mod:`meritfair.testing.cases` says how what is random is
+judged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from meritfair.testing.cases import Case, Check, ConformanceError
+from meritfair.testing.fairness import check_exposures, check_pulls, check_relabelling, check_ties
+from meritfair.testing.life import check_join_and_leave, check_learner_and_simulation, check_missing, check_sizes
+from meritfair.testing.repeating import check_restart, check_runs, check_seeds
+from meritfair.testing.views import check_constant, check_no_secrets, check_runs_together
+
+if TYPE_CHECKING:
+    from meritfair.testing.cases import AnyPolicy
+
+__all__ = [
+    "CHECKS",
+    "Check",
+    "ConformanceError",
+    "check_constant",
+    "check_exposures",
+    "check_join_and_leave",
+    "check_learner_and_simulation",
+    "check_missing",
+    "check_no_secrets",
+    "check_policy",
+    "check_pulls",
+    "check_relabelling",
+    "check_restart",
+    "check_runs",
+    "check_runs_together",
+    "check_seeds",
+    "check_sizes",
+    "check_ties",
+]
+
+CHECKS: tuple[Check, ...] = (
+    check_pulls,
+    check_exposures,
+    check_ties,
+    check_relabelling,
+    check_seeds,
+    check_runs,
+    check_restart,
+    check_runs_together,
+    check_no_secrets,
+    check_constant,
+    check_sizes,
+    check_missing,
+    check_join_and_leave,
+    check_learner_and_simulation,
+)
+
+
+def check_policy(policy: AnyPolicy, n_arms: int = 6, budget: int = 2) -> None:
+    """Run all checks on a policy, and tell what fails.
+
+    Parameters
+    ----------
+    policy : Policy, callable or str
+        A policy, a function that plans, or the name of a registered policy with its defaults.
+    n_arms, budget : int
+        How many arms it is tried on, and how many are pulled at a step. If a setting has one entry for each arm, it
+        must have `n_arms` of them. Other sizes are tried too; a policy whose settings do not suit them may refuse by an
+        `InputError`.
+
+    Raises
+    ------
+    ConformanceError
+        If some check fails; its text has a line for each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from meritfair.policies import PriorityTable
+    >>> def first_come(view):
+    ...     return PriorityTable.of(-np.arange(float(view.n_arms)))
+    >>> check_ties("random")
+    >>> check_policy(first_come)
+    Traceback (most recent call last):
+    ...
+    meritfair.testing.cases.ConformanceError: first-come fails 2 of 14 checks:
+    check_ties: arms that are alike must be pulled alike: in 120 first rounds arm 0 was pulled 120 times, ...
+    check_relabelling: chances must go with the arms, whatever their order: after the same history ...
+    """
+    name, failures = Case.of(policy, n_arms, budget).policy.name, []
+    for check in CHECKS:
+        try:
+            check(policy, n_arms, budget)
+        except ConformanceError as error:
+            failures.append(f"\n{check.__name__}: {error}")
+    if failures:
+        raise ConformanceError(f"{name} fails {len(failures)} of {len(CHECKS)} checks:{''.join(failures)}")

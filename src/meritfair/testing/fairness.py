@@ -1,0 +1,202 @@
+"""Checks of who is pulled: so many, by the chances that are stated, and regardless of places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meritfair.model.counts import Counts
+from meritfair.policies.base import View
+from meritfair.policies.plans import StepLearner
+from meritfair.testing.cases import EXACT, as_check, check_choice, differ, fail, limit, lucky
+
+if TYPE_CHECKING:
+    from meritfair.arrays import AnyArray, BoolArray, FloatArray, IntArray
+    from meritfair.policies.learner import Learner
+    from meritfair.run import Run
+    from meritfair.testing.cases import Case, Script
+
+__all__ = ["check_exposures", "check_pulls", "check_relabelling", "check_ties"]
+
+
+@as_check
+def check_pulls(case: Case) -> None:
+    """Check that exactly K different arms are pulled at each step, live and in simulation.
+
+    A budget is there to be spent and not to be exceeded. A policy that says ``spends_budget = False`` may pull fewer.
+    And what is simulated of a run is the same however long it goes on.
+    """
+    script, learner = case.script(10, seed=1), case.start(1)
+    for t in range(10):
+        choice = script.round(learner, t)
+        case.check_number(int(choice.actions.sum()), case.budget, f"in round {t + 1} of a learner (seed 1)")
+    before = np.zeros((3, case.n_arms), np.int64)
+    shorter: Run | None = None
+    for step in range(1, 11):
+        longer = case.simulate(2, runs=3, episodes=step, horizon=1)
+        where = f"at step {step} of a simulation (seed 2, horizon 1)"
+        if shorter is not None and not np.array_equal(longer.reward[:, :-1], shorter.reward):
+            fail(f"a run must begin alike however long it is, but {where} what was before had changed")
+        pulls = longer.pulls - before
+        if not np.isin(pulls, (0, 1)).all():
+            fail(f"an arm must be pulled once or not at all, but {where} pulls were {pulls.tolist()}")
+        for total in pulls.sum(axis=1):
+            case.check_number(int(total), case.budget, where)
+        shorter, before = longer, longer.pulls
+    long = case.simulate(3, runs=3, episodes=4, horizon=7)
+    if long.pulls.max() > 28:
+        fail(f"an arm can be pulled once at each of 28 steps, but one was {long.pulls.max()} times (seed 3)")
+    for total in long.pulls.sum(axis=1):
+        case.check_number(int(total), case.budget * 28, "in 28 steps together (seed 3, horizon 7)")
+
+
+@as_check
+def check_exposures(case: Case) -> None:
+    """Check that the chances that are stated are those by which arms are pulled.
+
+    Whoever is told a chance can hold the draws against it, and audits do. In a `Learner`, an arm with chance 1 is
+    pulled and one with chance 0 is not, and learners that know the same pull each arm as often as they say. In a
+    simulation, pulls are held against `Plan.exposure`.
+    """
+    script, learner = case.script(400, seed=11), case.start(11)
+    for t in range(10):
+        check_choice(script.round(learner, t), f"in round {t + 1} (seed 11)")
+    script.teach(learner, np.random.default_rng(12).integers(0, 2, (400, case.n_arms)))
+    where = "in a round of 150 learners that know the same"
+    choices = [each.choose(script.states[0]) for each in lucky(learner, 150, seed=13)]
+    for choice in choices:
+        check_choice(choice, where)
+    made, stated = (np.array([getattr(c, name) for c in choices]).sum(axis=0) for name in ("actions", "exposure"))
+    _check_frequency(made, stated, limit(np.ones(150), case.n_arms), where)
+    _check_simulated(case, runs=60, horizon=60)
+
+
+def _check_frequency(made: AnyArray, stated: AnyArray, most: AnyArray, where: str) -> None:
+    """Check how often arms were pulled against how often they should be."""
+    for arm in np.flatnonzero(np.abs(made - stated) > most):
+        fail(
+            f"arms must be pulled as often as is stated: {where} arm {arm} was pulled {made[arm]:g} times, "
+            f"where {stated[arm]:.1f} were stated"
+        )
+
+
+def _check_simulated(case: Case, runs: int, horizon: int) -> None:
+    """Check the pulls of the second episode against the chances that its plan states, if it states any."""
+    before = case.simulate(14, runs, episodes=1, horizon=horizon)
+    after = case.simulate(14, runs, episodes=2, horizon=horizon)
+    stated = [_stated(case, before, state) for state in (0, 1)]
+    if stated[0] is None or stated[1] is None or not np.allclose(stated[0], stated[1], EXACT, EXACT):
+        return  # pulls depend on states, or the plan on luck
+    due = horizon * np.broadcast_to(stated[0], before.pulls.shape).sum(axis=0)
+    made = (after.pulls - before.pulls).sum(axis=0)
+    where = f"in the second episode of {runs} runs (seed 14, horizon {horizon})"
+    _check_frequency(made, due, limit(np.ones(runs * horizon), case.n_arms), where)
+
+
+def _stated(case: Case, before: Run, state: int) -> FloatArray | None:
+    """Return the chances of the episode after these, if all arms begin it in one state; None if a plan has none."""
+    luck = tuple(np.random.default_rng([15, state, run]) for run in range(before.runs))
+    states, step = np.full(before.pulls.shape, state), before.episodes * before.horizon
+    if case.policy.constant:
+        nothing = np.zeros_like(before.visits)
+        view = View(Counts(nothing, nothing), 1, case.budget, before.transitions, luck)
+    else:
+        seen = Counts(before.visits, before.good)
+        view = View(seen, before.episodes + 1, case.budget, before.transitions, luck, states, step=step)
+    plan = case.policy.plan(view)
+    return None if isinstance(plan, StepLearner) else plan.exposure(case.budget)
+
+
+@as_check
+def check_ties(case: Case) -> None:
+    """Check that arms that are alike are pulled alike: ties are broken at random, never by place.
+
+    To favour whoever comes first in a list is unfair, and hard to see. Arms of which nothing is known, or that all have
+    done the same, are watched in many first rounds, in rounds after a history, and in short simulations. Arms are not
+    alike if a setting with one entry for each arm tells them apart.
+    """
+    same = np.array(np.broadcast_to([[0.3, 0.6], [0.5, 0.8]], (case.n_arms, 2, 2)))
+    states = np.zeros(case.n_arms, np.int64)
+    first = [case.start(seed, truth=same).choose(states).actions for seed in range(120)]
+    _check_alike(case, np.array(first), "in 120 first rounds")
+    learner, rng = case.start(61, truth=same), np.random.default_rng(62)
+    learner.choose(states, available=np.zeros(case.n_arms))
+    for _ in range(100):
+        learner.observe(*(np.full(case.n_arms, each) for each in rng.integers(0, 2, 3)))
+    later = [each.choose(states).actions for each in lucky(learner, 120, seed=63)]
+    _check_alike(case, np.array(later), "in 120 rounds after a history that was the same for all arms")
+    run = case.simulate(64, runs=120, episodes=2, horizon=5, truth=same)
+    _check_alike(case, run.pulls, "in 120 simulations of 10 steps (seed 64)")
+
+
+def _check_alike(case: Case, pulls: IntArray, where: str) -> None:
+    """Check that arms of a kind were pulled equally often, in rows that do not depend on each other."""
+    for arms in _kinds(case):
+        own = pulls[:, arms]
+        total, mean = own.sum(axis=0), own.sum() / len(arms)
+        for place in np.flatnonzero(np.abs(total - mean) > limit(np.ptp(own, axis=1), case.n_arms)):
+            fail(
+                f"arms that are alike must be pulled alike: {where} arm {arms[place]} was pulled {total[place]} times, "
+                f"and {mean:.1f} is the mean of such arms"
+            )
+
+
+def _kinds(case: Case) -> list[list[int]]:
+    """Return the arms in groups that no setting tells apart."""
+    kinds: dict[str, list[int]] = {}
+    for arm in range(case.n_arms):
+        kinds.setdefault(str([np.asarray(row[arm]).tolist() for row in case.per_arm.values()]), []).append(arm)
+    return list(kinds.values())
+
+
+@as_check
+def check_relabelling(case: Case) -> None:
+    """Check that the chances of arms go with them if they change places.
+
+    A place in a list is no merit. Two learners are led through the same history, with arms in another order; settings
+    with one entry for each arm are put in that order too. Where the chances depend on luck, those of many learners are
+    compared.
+    """
+    order = _another_order(case.n_arms)
+    script, forced = case.script(400, seed=41), _forced(case, 4, seed=42)
+    actions = np.random.default_rng(43).integers(0, 2, (400, case.n_arms))
+    moved, learner = script.relabelled(order), case.start(44)
+    other = case.relabelled(order).start(45, truth=moved.truth)
+    script.teach(learner, actions)
+    moved.teach(other, actions[:, order])
+    for number in (2, 60):
+        first = np.array([_chances(each, script, forced)[order] for each in lucky(learner, number, seed=46)])
+        second = np.array([_chances(each, moved, forced[:, order]) for each in lucky(other, number, seed=47)])
+        if np.ptp(np.concatenate([first, second]), axis=0).max() <= EXACT:
+            return
+    if max(np.ptp(first, axis=0).max(), np.ptp(second, axis=0).max()) <= EXACT:
+        wrong, how = np.flatnonzero(np.abs(first[0] - second[0]) > EXACT), ""
+    else:
+        wrong, how = differ(first, second), " on average"
+    for place in wrong:
+        fail(
+            f"chances must go with the arms, whatever their order: after the same history that of arm {order[place]} "
+            f"was {first[:, place].mean():g}{how}, and {second[:, place].mean():g} when it stood in place {place}"
+        )
+
+
+def _another_order(n_arms: int) -> IntArray:
+    """Return an order of the arms in which none is at its old place, unless there is only one."""
+    circle, order = np.random.default_rng(48).permutation(n_arms), np.empty(n_arms, np.int64)
+    order[circle] = np.roll(circle, 1)
+    return order
+
+
+def _forced(case: Case, rounds: int, seed: int) -> BoolArray:
+    """Return K arms at random for each of some rounds, shape (rounds, N)."""
+    order = np.random.default_rng(seed).random((rounds, case.n_arms)).argsort(axis=1)
+    return np.asarray(order < case.budget)
+
+
+def _chances(learner: Learner, script: Script, forced: BoolArray) -> FloatArray:
+    """Lead a learner through rounds in which only K arms are there; return the chances of the round after them."""
+    for t, there in enumerate(forced):
+        learner.choose(script.states[t], available=there)
+        script.see(learner, t, there.astype(np.int64))
+    return learner.choose(script.states[-1]).exposure
