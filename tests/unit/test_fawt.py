@@ -106,6 +106,22 @@ def test_every_window_of_a_long_run_has_its_pulls(n_arms: int, budget: int, leas
     assert reference.fewest_in_a_window(pulls, window) == least  # the arm that is worth least gets no more
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("policy", "horizon"), [(FaWTQ(least=2, window=10), 1), (FaWT(least=1, window=7), 50)])
+def test_every_window_of_a_long_programme_has_its_pulls(policy: FaWT | FaWTQ, horizon: int) -> None:
+    arms, rng = mf.datasets.synthetic(n_arms=20, seed=1), np.random.default_rng(2)
+    learner = policy.start(20, 4, seed=3, horizon=horizon, transitions=arms.transitions)
+    states, pulls = np.zeros(20, np.int64), np.zeros((10_001, 20), np.int64)
+    for step in range(1, 10_001):
+        actions = learner.choose(states).actions
+        following = (rng.random(20) < arms.transitions[np.arange(20), states, actions]).astype(np.int64)
+        learner.observe(states, actions, following)
+        states, pulls[step] = following, actions
+    total = pulls.cumsum(axis=0)
+    assert policy.window is not None
+    assert (total[policy.window :] - total[: -policy.window]).min() == policy.least  # and no window has fewer
+
+
 def test_without_windows_or_with_windows_looked_at_one_by_one_some_are_missed() -> None:
     n_arms, budget, least, window = 20, 4, 2, 11
     fixed = np.arange(n_arms) + 0.0
