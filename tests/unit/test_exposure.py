@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import meritfair as mf
+from meritfair.model import exposure
 from reference import plain
 
 EXACT = 1e-8
@@ -125,3 +126,15 @@ def test_a_sequential_draw_cannot_keep_floors_and_caps(bounds: dict[str, Any]) -
 def test_bounds_that_bind_nobody_are_no_bounds() -> None:
     merit = RNG.uniform(0.1, 1, 6)
     np.testing.assert_array_equal(mf.fair_exposure(merit, 2, floor=0, cap=[1] * 6), mf.fair_exposure(merit, 2))
+
+
+@pytest.mark.parametrize(
+    ("n_arms", "budget", "spread"), [(300, 60, 3.0), (400, 20, 30.0), (150, 140, 1.0), (90, 60, 170.0)]
+)
+def test_many_arms_are_integrated_by_the_engine(n_arms: int, budget: int, spread: float) -> None:
+    log_merit = spread * np.random.default_rng(3).uniform(-1, 0, n_arms)
+    log_merit -= log_merit.max()
+    expected = exposure._sequential(log_merit, budget)
+    found = mf.fair_exposure(np.exp(log_merit), budget)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    assert found.sum() == pytest.approx(budget, rel=0, abs=1e-7)

@@ -36,6 +36,8 @@ __all__ = ["DESIGNS", "check_design", "fair_exposure", "merit_share"]
 
 DESIGNS = ("sequential", "exact", "systematic")  # in the order of engine.rules
 
+_COMPILED_FROM = 10_000  # N K from which the engine integrates: to within 1e-9, and a hundred times faster
+_LOWEST = -180.0  # the smallest logarithm of a rate there
 _TAIL = 1e-14  # what may be cut off at either end of the integral
 _AGREE = 1e-11  # halving the step must move no exposure by more
 _CHUNK = 4_000_000  # numbers in memory at a time
@@ -98,7 +100,7 @@ def fair_exposure(
         return merit_share(g)
     if n_arms == K:
         return np.ones_like(g)
-    rows = [_sequential(row, K) for row in np.log(g).reshape(-1, n_arms)]
+    rows = [_race_exposure(row - row.max(), K) for row in np.log(g).reshape(-1, n_arms)]
     return np.asarray(rows).reshape(g.shape)
 
 
@@ -110,12 +112,22 @@ def check_design(design: Any, floor: npt.ArrayLike = 0.0, cap: npt.ArrayLike = 1
     return name
 
 
-def _sequential(log_rate: FloatArray, K: int) -> FloatArray:
-    """Return the inclusion probabilities of the sequential draw, for 1 < K < N."""
-    log_rate = log_rate - log_rate.max()
-    n_arms = len(log_rate)
+def _race_exposure(log_rate: FloatArray, K: int) -> FloatArray:
+    """Return the inclusion probabilities of the sequential draw, for 1 < K < N and a largest rate of 1."""
     if not log_rate.any():
-        return np.full(n_arms, K / n_arms)  # all alike
+        return np.full(len(log_rate), K / len(log_rate))  # all alike
+    if len(log_rate) * K <= _COMPILED_FROM or log_rate.min() < _LOWEST:
+        return _sequential(log_rate, K)
+    from meritfair.engine.inclusion import include, new_race  # the same integral; loading it takes a second
+
+    exposure = np.zeros(len(log_rate))
+    include(new_race(len(log_rate), K), np.exp(log_rate), exposure, K)
+    return np.clip(exposure, 0.0, 1.0)
+
+
+def _sequential(log_rate: FloatArray, K: int) -> FloatArray:
+    """Return the same in plain NumPy, for rates of any range."""
+    n_arms = len(log_rate)
     # Before exp(low), the fastest arm arrives with probability below _TAIL. After exp(high), having
     # N - K arms still outstanding is as unlikely: at most 2^N choices of them, each with
     # probability exp(-t · sum of their rates), where the N - K slowest are the likeliest.
