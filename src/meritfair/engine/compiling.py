@@ -173,8 +173,8 @@ def address(function: Any, *arguments: Any, returns: Any = numba.int64) -> int:
     return place
 
 
-def _caller(returns: Any) -> Any:
-    """Return what calls stages of this type at their address."""
+def _caller(returns: Any, *, may_raise: bool) -> Any:
+    """Return what calls stages of this type at their address; those of users may raise."""
 
     @intrinsic
     def call_stage(_context: Any, place: Any, *arguments: Any) -> Any:
@@ -187,8 +187,9 @@ def _caller(returns: Any) -> Any:
             kind = context.call_conv.get_function_type(signature.return_type, types)
             there = builder.inttoptr(values[0], kind.as_pointer())
             status, result = context.call_conv.call_function(builder, there, signature.return_type, types, given)
-            with _if_unlikely(builder, status.is_error):  # a function of the user's may raise
-                context.call_conv.return_status_propagate(builder, status)
+            if may_raise:
+                with _if_unlikely(builder, status.is_error):
+                    context.call_conv.return_status_propagate(builder, status)
             return result
 
         return returns(place, _Arguments(types)), write
@@ -197,9 +198,9 @@ def _caller(returns: Any) -> Any:
 
 
 # Each calls a stage at its address, in a kernel; the arguments must be of just the types it was compiled for.
-call = _caller(numba.int64)
-call_real = _caller(numba.float64)
-call_void = _caller(numba.void)
+call = _caller(numba.int64, may_raise=False)
+call_real = _caller(numba.float64, may_raise=True)
+call_void = _caller(numba.void, may_raise=True)
 
 
 def part(function: _Function) -> _Function:
