@@ -42,7 +42,7 @@ from meritfair.cli.show import (
     print_json,
     print_note,
     print_table,
-    save_figure,
+    save_results,
 )
 
 if TYPE_CHECKING:
@@ -118,11 +118,7 @@ def compare(
         )
     if players is None:
         found = found.by_reward()
-    if out is not None:
-        found.save(out)
-    if plot is not None:
-        save_figure(found.plot(), plot)
-    written = [str(file) for file in (out, plot) if file is not None]
+    written = save_results(found, out, plot)
     if as_json:
         print_json(
             {

@@ -20,7 +20,7 @@ from meritfair.cli.options import (
     number_option,
     out_option,
 )
-from meritfair.cli.show import check_out, check_plot, print_json, print_note, print_table, progress_bar, save_figure
+from meritfair.cli.show import check_out, check_plot, print_json, print_note, print_table, progress_bar, save_results
 
 if TYPE_CHECKING:
     from meritfair.datasets.logs import Log
@@ -91,11 +91,7 @@ def fit(
             cap=cap,
             progress=begin("intervals"),
         )
-    if out is not None:
-        found.save(out)
-    if plot is not None:
-        save_figure(found.plot(), plot)
-    written = [str(file) for file in (out, plot) if file is not None]
+    written = save_results(found, out, plot)
     if as_json:
         print_json({"settings": found.settings, "log": _log_numbers(seen), "arms": found.table(), "files": written})
     else:

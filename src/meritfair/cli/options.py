@@ -206,7 +206,7 @@ def _value(text: str) -> Any:
             return convert(text)
         except ValueError:
             continue
-    return {"true": True, "false": False}.get(text.lower(), text)
+    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
 
 
 def make_merit(text: str) -> Merit:

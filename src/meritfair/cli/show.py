@@ -26,6 +26,7 @@ __all__ = [
     "print_table",
     "progress_bar",
     "save_figure",
+    "save_results",
 ]
 
 
@@ -156,3 +157,12 @@ def save_figure(figure: Any, path: Path) -> None:
     from meritfair.storage import write_whole
 
     write_whole(path, lambda temporary: figure.savefig(temporary, dpi=160))
+
+
+def save_results(found: Any, out: Path | None, plot: Path | None) -> list[str]:
+    """Write what was found as a table and as a figure, where that is asked for; return the names of the files."""
+    if out is not None:
+        found.save(out)
+    if plot is not None:
+        save_figure(found.plot(), plot)
+    return [str(file) for file in (out, plot) if file is not None]

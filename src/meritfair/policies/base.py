@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from meritfair.checks import float_array
+from meritfair.checks import check_choice, check_number, float_array
 from meritfair.errors import InputError
 from meritfair.model.confidence import ESTIMATES, Ball
 from meritfair.model.exposure import check_design
@@ -33,6 +33,7 @@ __all__ = [
     "Policy",
     "View",
     "bound_setting",
+    "check_beliefs",
     "check_lottery_settings",
     "check_merit_function",
     "plain_setting",
@@ -142,6 +143,13 @@ def plain_setting(value: Any) -> Any:
     if isinstance(value, Merit):
         return value.settings()
     return list(value) if isinstance(value, tuple) else value
+
+
+def check_beliefs(policy: Any) -> None:
+    """Check which arms a policy plans for, and how sure it is to be: estimate and delta. Known arms make an oracle."""
+    check_choice("estimate", policy.estimate, BELIEFS)
+    object.__setattr__(policy, "delta", check_number("delta", policy.delta, 0.0, 1.0, open_ends=True))
+    object.__setattr__(policy, "oracle", policy.estimate == KNOWN)
 
 
 def check_lottery_settings(policy: Any) -> None:

@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from meritfair.arrays import frozen
-from meritfair.checks import check_choice, check_number
+from meritfair.checks import check_choice
 from meritfair.errors import InputError
 from meritfair.model.fluid import WELFARES, divide_budget, group_worth
 from meritfair.model.whittle import whittle_index
-from meritfair.policies.base import BELIEFS, KNOWN, Policy
+from meritfair.policies.base import KNOWN, Policy, check_beliefs
 from meritfair.policies.plans import PriorityTable
 
 if TYPE_CHECKING:
@@ -80,9 +80,7 @@ class Equitable(Policy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", _labels(self.groups))
         check_choice("welfare", self.welfare, WELFARES)
-        check_choice("estimate", self.estimate, BELIEFS)
-        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
-        object.__setattr__(self, "oracle", self.estimate == KNOWN)
+        check_beliefs(self)
 
     def plan(self, view: View) -> PriorityTable:
         shape = view.counts.visits.shape

@@ -37,10 +37,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_number, check_whole
+from meritfair.checks import check_whole
 from meritfair.errors import InputError
 from meritfair.model.whittle import check_discount, whittle_index
-from meritfair.policies.base import BELIEFS, KNOWN, Policy
+from meritfair.policies.base import KNOWN, Policy, check_beliefs
 from meritfair.policies.plans import StepLearner
 
 if TYPE_CHECKING:
@@ -90,10 +90,8 @@ class FaWT(Policy):
     def __post_init__(self) -> None:
         check_windows(self)
         object.__setattr__(self, "discount", check_discount(self.discount))
-        check_choice("estimate", self.estimate, BELIEFS)
-        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
-        object.__setattr__(self, "oracle", self.estimate == KNOWN)
-        object.__setattr__(self, "constant", self.estimate == KNOWN)
+        check_beliefs(self)
+        object.__setattr__(self, "constant", self.oracle)
 
     def plan(self, view: View) -> StepLearner:
         from meritfair.engine.windows import rank_by_table_in_windows  # loading it takes a second

@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_number
+from meritfair.checks import check_number
 from meritfair.errors import InputError
 from meritfair.model.stationary import best_exposure
-from meritfair.policies.base import BELIEFS, KNOWN, Policy
+from meritfair.policies.base import KNOWN, Policy, check_beliefs
 from meritfair.policies.plans import Lottery
 
 if TYPE_CHECKING:
@@ -84,10 +84,8 @@ class ProbFair(Policy):
         object.__setattr__(self, "upper", check_number("upper", self.upper, 0.0, 1.0))
         if self.lower is not None and self.lower > self.upper:
             raise InputError(f"lower must be at most upper, got {self.lower:g} and {self.upper:g}")
-        check_choice("estimate", self.estimate, BELIEFS)
-        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
-        object.__setattr__(self, "oracle", self.estimate == KNOWN)
-        object.__setattr__(self, "constant", self.estimate == KNOWN)
+        check_beliefs(self)
+        object.__setattr__(self, "constant", self.oracle)
 
     def plan(self, view: View) -> Lottery:
         shape = view.counts.visits.shape

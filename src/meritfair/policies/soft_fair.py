@@ -22,9 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from meritfair.checks import check_choice, check_number
+from meritfair.checks import check_number
 from meritfair.model.whittle import check_discount, pull_advantage
-from meritfair.policies.base import BELIEFS, KNOWN, Policy
+from meritfair.policies.base import Policy, check_beliefs
 from meritfair.policies.plans import PriorityTable
 
 if TYPE_CHECKING:
@@ -72,10 +72,8 @@ class SoftFair(Policy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "c", check_number("c", self.c, 0.0))
         object.__setattr__(self, "discount", check_discount(self.discount))
-        check_choice("estimate", self.estimate, BELIEFS)
-        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
-        object.__setattr__(self, "oracle", self.estimate == KNOWN)
-        object.__setattr__(self, "constant", self.estimate == KNOWN)
+        check_beliefs(self)
+        object.__setattr__(self, "constant", self.oracle)
 
     def plan(self, view: View) -> PriorityTable:
         gain = pull_advantage(view.believed(self.estimate, self.delta), self.discount)
