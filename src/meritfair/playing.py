@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -356,11 +356,10 @@ class _Actor:
         self, plan: Plan, t: int, memory: FloatArray | None
     ) -> tuple[Callable[[int], FloatArray], FloatArray | None]:
         """Return a function that plays episode t of a run and returns how often each arm was pulled; and its memory."""
-        problem = self.problem
+        problem, last = self.problem, t == self.problem.episodes - 1
         open_loop = _open_loop(plan, problem)
-        stepwise = None
-        if isinstance(plan, (PriorityTable, StepLearner)) and open_loop is None:
-            stepwise = _Stepwise.of(plan, problem, memory)
+        if open_loop is None:
+            stepwise = _Stepwise.of(cast("PriorityTable | StepLearner", plan), problem, memory)
 
         def play_one(run: int) -> FloatArray:
             game, player, pulled, steps = self.games[run], self.players[run], self.pulled[run], self.steps[run]
@@ -368,10 +367,9 @@ class _Actor:
                 how, weights = open_loop
                 reward = play_open_loop(game, how, player, weights[run])
             else:
-                assert stepwise is not None
                 reward = play_steps(game, stepwise.how, stepwise.prepare(run, steps), player, steps, t)
             self.outcomes[run].reward[t] = _check_reward(reward)
-            end_episode(player.tally, player.coverage, pulled, t == problem.episodes - 1)
+            end_episode(player.tally, player.coverage, pulled, last)
             return np.asarray(pulled)
 
-        return play_one, stepwise.memory if isinstance(plan, StepLearner) and stepwise is not None else None
+        return play_one, stepwise.memory if isinstance(plan, StepLearner) else None

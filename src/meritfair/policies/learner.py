@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from meritfair.arrays import BoolArray, FloatArray, IntArray
     from meritfair.policies.base import Policy
-    from meritfair.policies.plans import Plan
+    from meritfair.policies.plans import AnyPlan
 
 __all__ = ["Choice", "Learner"]
 
@@ -128,10 +128,10 @@ class Learner:
         self._names = arms.names
         self._numbered = N  # how many arms there ever were
         self._luck = stream(self.seed, "policy")
-        self._plan: Plan | None = None
+        self._plan: AnyPlan | None = None
         self._planned_from: Planned | None = None
         self._arms = Rows.none(self._truth_of(transitions, arms))
-        self._tried: Plan | None = self._try_plan(self._arms)  # settings that do not fit are told now
+        self._tried: AnyPlan | None = self._try_plan(self._arms)  # settings that do not fit are told now
 
     def _truth_of(self, transitions: npt.ArrayLike | None, arms: Arms) -> FloatArray:
         """Return the true arms where they are known, if the policy needs to know them."""
@@ -189,15 +189,15 @@ class Learner:
 
     def _choose(self, states: IntArray, can: BoolArray) -> tuple[FloatArray, BoolArray]:
         """Return the chances of all arms and who of them is pulled, by a new plan if it is time for one."""
-        if self.round % self.horizon == 0 or self._plan is None:
-            self._make_plan(states)
+        plan = self._plan
+        if self.round % self.horizon == 0 or plan is None:
+            plan = self._make_plan(states)
         exposure, pulled = np.zeros(self.n_arms), np.zeros(self.n_arms, np.bool_)
         budget = min(self.budget, int(can.sum()))
         if budget > 0:
-            exposure[can], pulled[can] = self._draw(states, can, budget)
-        elif isinstance(self._plan, StepLearner):
-            assert self._arms.memory is not None
-            self._ranking(self._plan, self._arms.memory, np.maximum(states, 0), False)  # notes who was pulled before
+            exposure[can], pulled[can] = self._draw(plan, states, can, budget)
+        elif isinstance(plan, StepLearner):
+            self._ranking(plan, self._memory_of(plan), np.maximum(states, 0), False)  # notes who was pulled before
         return exposure, pulled
 
     def _go_to_the_end_of_the_line(self, places: IntArray) -> None:
@@ -206,16 +206,23 @@ class Learner:
         order = np.lexsort((self._luck.random(len(places)), turn[places]))
         turn[places[order]] = self.round + 1 + np.arange(len(places)) / len(places)
 
-    def _make_plan(self, states: IntArray) -> None:
+    def _make_plan(self, states: IntArray) -> AnyPlan:
         """Make the plan of a new episode, and note what it is made from, so that it can be made again."""
         rows, episode = self._arms, self.round // self.horizon + 1
         noted = Planned(episode, self.round, rows.copy(), states, self._luck.bit_generator.state)
-        self._plan = self._planned(noted, self._luck)
-        if isinstance(self._plan, StepLearner) and not (self._plan.keeps_memory and rows.memory is not None):
-            rows.memory = np.array(self._plan.memory, order="C")
-        self._planned_from = noted
+        plan = self._planned(noted, self._luck)
+        if isinstance(plan, StepLearner) and not plan.keeps_memory:
+            rows.memory = None
+        self._plan, self._planned_from = plan, noted
+        return plan
 
-    def _planned(self, planned: Planned, luck: np.random.Generator) -> Plan:
+    def _memory_of(self, plan: StepLearner) -> FloatArray:
+        """Return what is known now; at first it is what the plan begins with."""
+        if self._arms.memory is None:
+            self._arms.memory = np.array(plan.memory, order="C")
+        return self._arms.memory
+
+    def _planned(self, planned: Planned, luck: np.random.Generator) -> AnyPlan:
         """Return the plan that the policy makes from this."""
         rows, n_arms = planned.rows, len(planned.rows.pulled)
         budget = min(self.budget, n_arms)
@@ -223,42 +230,38 @@ class Learner:
         view = View(seen, planned.episode, budget, rows.truth, (luck,), planned.states, rows.memory, planned.round)
         return check_plan(self.policy.plan(view), n_arms, budget)
 
-    def _try_plan(self, rows: Rows) -> Plan:
+    def _try_plan(self, rows: Rows) -> AnyPlan:
         """Return the plan for arms of which nothing is remembered, which is not followed; no random number is used."""
         unknown = np.full(len(rows.pulled), _UNKNOWN)
         forgot = dataclasses.replace(rows, memory=None)
         planned = Planned(self.round // self.horizon + 1, self.round, forgot, unknown, {})
         return self._planned(planned, copy.deepcopy(self._luck))
 
-    def _draw(self, states: IntArray, can: BoolArray, budget: int) -> tuple[FloatArray, BoolArray]:
+    def _draw(self, plan: AnyPlan, states: IntArray, can: BoolArray, budget: int) -> tuple[FloatArray, BoolArray]:
         """Return the chances of the available arms and who of them is pulled."""
-        plan = self._plan
-        assert plan is not None
         if isinstance(plan, StepLearner):
             return self._draw_by_rank(plan, states, can, budget)
         if isinstance(plan, PriorityTable) and plan.looks_at_states:
             self._check_known(states, can)
-        here = plan.at(states, self._arms.turn).among(can, budget)  # type: ignore[attr-defined]
-        return here.exposure(budget), here.draw(budget, self._luck)
+        here = plan.at(states, self._arms.turn).among(can, budget)
+        return here.chances(budget), here.draw(budget, self._luck)
 
     def _draw_by_rank(
         self, plan: StepLearner, states: IntArray, can: BoolArray, budget: int
     ) -> tuple[FloatArray, BoolArray]:
         self._check_known(states, can)
-        memory = self._arms.memory
-        assert memory is not None
+        memory = self._memory_of(plan)
         known = np.maximum(states, 0)  # of those who are not available
         chance = 0.0 if plan.explore is None else float(np.clip(plan.explore(memory, self.round), 0.0, 1.0))
         exploring = bool(self._luck.random() < chance)
         before = memory.copy()
         here = self._ranking(plan, memory, known, exploring).among(can, budget)
-        exposure, pulled = here.exposure(budget), here.draw(budget, self._luck)
-        assert exposure is not None
+        exposure, pulled = here.chances(budget), here.draw(budget, self._luck)
         other = (1 - chance) if exploring else chance
         if other > 0:
             exposure *= 1 - other
             there = self._ranking(plan, before, known, not exploring).among(can, budget)
-            exposure += other * np.asarray(there.exposure(budget))
+            exposure += other * there.chances(budget)
         return exposure, pulled
 
     def _ranking(self, plan: StepLearner, memory: FloatArray, states: IntArray, exploring: bool) -> PriorityTable:
@@ -298,11 +301,10 @@ class Learner:
             self._tried = self._try_plan(rows)
         plan = self._plan or self._tried  # outcomes may come before there is a plan
         if isinstance(plan, StepLearner) and plan.learn is not None:
-            if rows.memory is None:
-                rows.memory = np.array(plan.memory, order="C")
-            known = rows.memory[seen]
+            memory = self._memory_of(plan)
+            known = memory[seen]
             plan.learn(known, s, a, following)
-            rows.memory[seen] = known
+            memory[seen] = known
 
     # ---- who is there
 
@@ -341,7 +343,7 @@ class Learner:
             return self._names.index(check_known("arm", arm, self._names))
         return check_whole("arm", arm, 0, self.n_arms - 1)
 
-    def _change_arms(self, names: tuple[str, ...], rows: Rows, tried: Plan) -> None:
+    def _change_arms(self, names: tuple[str, ...], rows: Rows, tried: AnyPlan) -> None:
         self._names, self._arms, self._tried = names, rows, tried
         self._plan = self._planned_from = None  # it was made for others
 

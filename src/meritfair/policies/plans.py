@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from meritfair.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["Lottery", "Plan", "PriorityTable", "Rotation", "StepLearner", "check_plan"]
+__all__ = ["AnyPlan", "Lottery", "Plan", "PriorityTable", "Rotation", "StepLearner", "check_plan"]
 
 
 class Plan(ABC):
@@ -132,6 +132,10 @@ class Lottery(Plan):
             cap = 1 - (1 - cap) * ((n - budget) / (n - most))
         return Lottery(self.merit[available], self.design, floor, cap)
 
+    def chances(self, budget: int) -> FloatArray:
+        """Return each arm's chance of being pulled at one step."""
+        return self.exposure(budget)
+
     def draw(self, budget: int, rng: np.random.Generator) -> BoolArray:
         """Draw who is pulled at one step, shape (N,)."""
         if self.drawn_by == SEQUENTIAL:
@@ -196,9 +200,11 @@ class PriorityTable(Plan):
         return None if exposure is None else np.asarray(exposure / budget)
 
     def exposure(self, budget: int) -> FloatArray | None:
+        return None if self.soft or self.looks_at_states else self.chances(budget)
+
+    def chances(self, budget: int) -> FloatArray:
+        """Return each arm's chance of being pulled, by a table that does not look at states, shape (..., N)."""
         index = self.index[..., 0]
-        if self.soft or self.looks_at_states:
-            return None
         if self.groups is None or self.quotas is None:
             return _exposure_of_largest(index, np.array(budget))
         shape = np.broadcast_shapes(index.shape[:-1], self.quotas.shape[:-1])
@@ -241,8 +247,7 @@ class PriorityTable(Plan):
 
     def draw(self, budget: int, rng: np.random.Generator) -> BoolArray:
         """Draw who is pulled at one step, by a table that does not look at states; shape (N,)."""
-        exposure = self.exposure(budget)
-        assert exposure is not None, "the table is not one at given states"
+        exposure = self.chances(budget)
         pulled = exposure == 1.0
         groups = np.zeros(self.n_arms, np.int64) if self.groups is None else self.groups
         for group in np.unique(groups):
@@ -352,9 +357,12 @@ class StepLearner(Plan):
         return None
 
 
-def check_plan(plan: Any, n_arms: int, budget: int, runs: tuple[int, ...] = ()) -> Plan:
+AnyPlan: TypeAlias = Lottery | PriorityTable | Rotation | StepLearner
+
+
+def check_plan(plan: Any, n_arms: int, budget: int, runs: tuple[int, ...] = ()) -> AnyPlan:
     """Return what a policy has planned, if it can be followed with so many arms, in so many runs or in life."""
-    if not isinstance(plan, (Lottery, PriorityTable, Rotation, StepLearner)):
+    if not isinstance(plan, AnyPlan):
         raise InputError(f"a policy must plan a Lottery, PriorityTable, Rotation or StepLearner, got {plan!r}")
     if plan.n_arms != n_arms:
         raise InputError(f"the policy planned for {plan.n_arms} arms, but there are {n_arms}")
