@@ -34,8 +34,7 @@ from meritfair.model.arms import Arms
 from meritfair.policies import registry
 from meritfair.policies.own import as_policy
 from meritfair.seeding import fresh_seed
-from meritfair.simulation import YARDSTICK as YARDSTICK
-from meritfair.simulation import simulate
+from meritfair.simulation import YARDSTICK, policy_under, simulate
 from meritfair.storage import check_suffix, write_whole
 from meritfair.tables import SUFFIXES as NUMBERS
 from meritfair.tables import latex_table, markdown_table, write_table
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from meritfair.policies.plans import Plan
     from meritfair.run import Run
 
-__all__ = ["COLUMNS", "ORACLE", "SUFFIXES", "Column", "Comparison", "compare", "policy_under"]
+__all__ = ["COLUMNS", "ORACLE", "SUFFIXES", "Column", "Comparison", "compare"]
 
 SUFFIXES = (*NUMBERS, ".md", ".tex")
 ORACLE = "°"  # marks a policy that knows the true arms
@@ -382,19 +381,3 @@ def _label(policy: Policy) -> str:
 
 def _default(field: dataclasses.Field[Any]) -> Any:
     return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
-
-
-def policy_under(rules: Mapping[str, Any], name: str, **settings: Any) -> Policy:
-    """Make a policy from its name and settings, where those rules of fairness hold that depart from the usual ones.
-
-    A rule (merit, design, floor, …) matters where the policy has such a setting, and its own settings come first.
-    An unchanged rule leaves a policy its own default, which may be another.
-
-    Examples
-    --------
-    >>> policy_under({"delta": 0.05, "design": "exact", "ball": "paper"}, "optimal", estimate="mean")
-    Optimal(delta=0.05, estimate='mean', ball='paper')
-    """
-    has = {f.name for f in dataclasses.fields(registry.policy_class(name))}
-    changed = {key: value for key, value in rules.items() if not np.array_equal(value, YARDSTICK[key])}
-    return registry.create(name, **{key: value for key, value in changed.items() if key in has} | settings)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
@@ -316,7 +317,7 @@ class _Stage:
                     np.stack([player.tally.visits.transpose(2, 0, 1) for player in players]).astype(np.int64),
                     np.stack([player.tally.good.transpose(2, 0, 1) for player in players]).astype(np.int64),
                 )
-                actor.begin(t)
+                list(pool.map(actor.begin, runs, repeat(t)))
                 states = np.stack([player.chains.state for player in players]).astype(np.int64)
                 view = View(
                     counts, t + 1, problem.budget, problem.transitions, luck, states, memory, t * problem.horizon
@@ -347,10 +348,9 @@ class _Actor:
         self.pulled = np.zeros((problem.runs, problem.n_arms))
         self.steps = [new_steps(transitions) for transitions in problem.transitions]
 
-    def begin(self, t: int) -> None:
-        """Begin episode t, from 0, of all runs."""
-        for each in zip(self.games, self.players, self.outcomes, self.pulled, strict=True):
-            begin_episode(*each, t)
+    def begin(self, run: int, t: int) -> None:
+        """Begin episode t, from 0, of a run."""
+        begin_episode(self.games[run], self.players[run], self.outcomes[run], self.pulled[run], t)
 
     def episode(
         self, plan: Plan, t: int, memory: FloatArray | None

@@ -9,6 +9,7 @@ Each run draws from streams of its own, so its numbers do not depend on how many
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,13 +26,14 @@ from meritfair.model.confidence import BALLS
 from meritfair.model.exposure import check_design
 from meritfair.model.merit import Exponential, Merit
 from meritfair.playing import available_cores, play
+from meritfair.policies import registry
 from meritfair.policies.base import Bound, bound_setting, check_merit_function, plain_setting
 from meritfair.policies.own import as_policy
 from meritfair.run import Run
 from meritfair.seeding import fresh_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from meritfair.policies.base import Policy
     from meritfair.policies.plans import Plan
 
-__all__ = ["YARDSTICK", "Problem", "simulate"]
+__all__ = ["YARDSTICK", "Problem", "policy_under", "simulate"]
 
 YARDSTICK: dict[str, Any] = {
     "merit": Exponential(),
@@ -221,3 +223,19 @@ def _instances(arms: Arms | Sequence[Arms], runs: int | None) -> list[Arms]:
     if len({one.names for one in each}) > 1:
         raise InputError("all sets of arms must have the same names, as results are by arm")
     return each
+
+
+def policy_under(rules: Mapping[str, Any], name: str, **settings: Any) -> Policy:
+    """Make a policy from its name and settings, where those rules of fairness hold that depart from the usual ones.
+
+    A rule (merit, design, floor, …) matters where the policy has such a setting, and its own settings come first.
+    An unchanged rule leaves a policy its own default, which may be another.
+
+    Examples
+    --------
+    >>> policy_under({"delta": 0.05, "design": "exact", "ball": "paper"}, "optimal", estimate="mean")
+    Optimal(delta=0.05, estimate='mean', ball='paper')
+    """
+    has = {f.name for f in dataclasses.fields(registry.policy_class(name))}
+    changed = {key: value for key, value in rules.items() if not np.array_equal(value, YARDSTICK[key])}
+    return registry.create(name, **{key: value for key, value in changed.items() if key in has} | settings)

@@ -5,27 +5,19 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from meritfair.cli import main
-
 Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+def call(command: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            main(["audit", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return run
+    return partial(command, "audit")
 
 
 def write_log(file: Path, chance: dict[str, float], rounds: int = 400) -> Path:

@@ -14,29 +14,14 @@ from typing import Any
 import pytest
 
 import meritfair as mf
-from meritfair.cli import main
 
 QUICK = ["--episodes", "4", "--horizon", "10", "--runs", "2", "--seed", "1"]
 
 
-class Answer:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+def call(command: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: str) -> Answer:
-        with pytest.raises(SystemExit) as stopped:
-            main(list(arguments))
-        captured = capsys.readouterr()
-        code = stopped.value.code
-        assert isinstance(code, int)
-        return Answer(code, captured.out, captured.err)
-
-    return run
+    return command
 
 
 def test_version_and_help(call: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +13,6 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.cli import main
 from meritfair.comparison import compare
 from meritfair.policies import registry
 from meritfair.policies.base import Policy, View
@@ -22,26 +22,11 @@ QUICK = ["-d", "cpap", "-n", "6", "-k", "2", "--episodes", "4", "--horizon", "30
 THREE = ["-p", "random", "-p", "merit-fair:estimate=mean", "-p", "whittle"]
 
 
-class Answer:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-        self.words = " ".join(out.split())
-
-
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+def call(command: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Answer:
-        with pytest.raises(SystemExit) as stopped:
-            main(["compare", *arguments])
-        captured = capsys.readouterr()
-        code = stopped.value.code
-        assert isinstance(code, int)
-        return Answer(code, captured.out, captured.err)
-
-    return run
+    return partial(command, "compare")
 
 
 @dataclass(frozen=True)
@@ -70,7 +55,7 @@ def direct(policies: Any, **settings: Any) -> Any:
     return compare(sets, policies, **{"budget": 2, "episodes": 4, "horizon": 30, "seed": 5, **settings})
 
 
-def first_words(answer: Answer) -> list[str]:
+def first_words(answer: Any) -> list[str]:
     lines = answer.out.split("─\n")[1].split("\n\n")[0].splitlines()
     return [line.split()[0] for line in lines if line.strip()]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,30 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import meritfair as mf
-from meritfair.cli import main
 from meritfair.datasets.logs import read_log
 from meritfair.fitting import fit
 
 
-class Answer:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+def call(command: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Answer:
-        with pytest.raises(SystemExit) as stopped:
-            main(["fit", *arguments])
-        captured = capsys.readouterr()
-        code = stopped.value.code
-        assert isinstance(code, int)
-        return Answer(code, captured.out, captured.err)
-
-    return run
+    return partial(command, "fit")
 
 
 def write_log(n_arms: int, rounds: int = 30, name: str = "log.csv") -> Path:

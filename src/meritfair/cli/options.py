@@ -230,7 +230,7 @@ def make_policies(texts: Sequence[str], rules: Mapping[str, Any]) -> dict[str, P
 
 
 def _make_policy(text: str, rules: Mapping[str, Any]) -> Policy:
-    from meritfair.comparison import policy_under
+    from meritfair.simulation import policy_under
 
     name, settings = split_settings(text)
     return policy_under(rules, name, **settings)

@@ -177,7 +177,7 @@ class Learner:
         can = _mask(available, self.n_arms)
         before = self._plan, self._planned_from, self._arms.copy(), self._luck.bit_generator.state
         try:
-            exposure, pulled = self._choose(now, can)
+            exposure, pulled = self._choose(now, can, before[2])
         except BaseException:  # nothing has happened
             self._plan, self._planned_from, self._arms, self._luck.bit_generator.state = before
             raise
@@ -187,11 +187,14 @@ class Learner:
         self.round += 1
         return Choice(places, tuple(self._names[arm] for arm in places), pulled.astype(np.int64), exposure)
 
-    def _choose(self, states: IntArray, can: BoolArray) -> tuple[FloatArray, BoolArray]:
-        """Return the chances of all arms and who of them is pulled, by a new plan if it is time for one."""
+    def _choose(self, states: IntArray, can: BoolArray, before: Rows) -> tuple[FloatArray, BoolArray]:
+        """Return the chances of all arms and who of them is pulled, by a new plan if it is time for one.
+
+        `before` is a copy of what is kept of the arms, for the plan to be made again from.
+        """
         plan = self._plan
         if self.round % self.horizon == 0 or plan is None:
-            plan = self._make_plan(states)
+            plan = self._make_plan(states, before)
         exposure, pulled = np.zeros(self.n_arms), np.zeros(self.n_arms, np.bool_)
         budget = min(self.budget, int(can.sum()))
         if budget > 0:
@@ -206,13 +209,12 @@ class Learner:
         order = np.lexsort((self._luck.random(len(places)), turn[places]))
         turn[places[order]] = self.round + 1 + np.arange(len(places)) / len(places)
 
-    def _make_plan(self, states: IntArray) -> AnyPlan:
+    def _make_plan(self, states: IntArray, rows: Rows) -> AnyPlan:
         """Make the plan of a new episode, and note what it is made from, so that it can be made again."""
-        rows, episode = self._arms, self.round // self.horizon + 1
-        noted = Planned(episode, self.round, rows.copy(), states, self._luck.bit_generator.state)
+        noted = Planned(self.round // self.horizon + 1, self.round, rows, states, self._luck.bit_generator.state)
         plan = self._planned(noted, self._luck)
         if isinstance(plan, StepLearner) and not plan.keeps_memory:
-            rows.memory = None
+            self._arms.memory = None
         self._plan, self._planned_from = plan, noted
         return plan
 
