@@ -200,7 +200,8 @@ class _Stage:
 
     def _player(self, run: int) -> Player:
         p = self.problem
-        environment, luck = sequence(self.seed, "environment", run), sequence(self.seed, "policy", run)
+        number = p.first_run + run
+        environment, luck = sequence(self.seed, "environment", number), sequence(self.seed, "policy", number)
         needs = {"integrates": self._integrates, "pools": getattr(self.policy, "estimate", "") == "pooled"}
         return new_player(p.transitions[run], p.budget, p.episodes, p.horizon, environment, luck, **needs)
 
@@ -265,7 +266,8 @@ class _Stage:
 
     def _luck(self) -> tuple[np.random.Generator, ...]:
         """Return what plans made in Python draw from, one source for each run."""
-        runs = range(self.problem.runs)
+        first = self.problem.first_run
+        runs = range(first, first + self.problem.runs)
         return tuple(np.random.default_rng(sequence(self.seed, "policy", run).spawn(2)[1]) for run in runs)
 
     def play_whole_runs(self, play_one: _PlayRun, workers: int) -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "plot_comparison",
     "plot_runs",
     "regret_curve",
+    "thousands",
     "trade_off",
 ]
 
@@ -297,7 +298,7 @@ def _draw_regret(axes: Axes, runs: Sequence[Run]) -> list[Any]:
             axes.fill_between(curve.steps, curve.low, curve.high, color=line.get_color(), alpha=0.18, linewidth=0)
     axes.set(title="Fairness regret", xlabel="steps", ylabel="regret, added up over episodes", ylim=(0, None))
     axes.set_xlim(0, max(run.episodes * run.horizon for run in runs))
-    axes.xaxis.set_major_formatter(_thousands)
+    axes.xaxis.set_major_formatter(thousands)
     return lines
 
 
@@ -323,7 +324,8 @@ def _caption(run: Run) -> str:
     return run.description + (". Means of the runs; bands: the middle 80 % of them." if run.runs > 1 else "")
 
 
-def _thousands(value: float, _: Any) -> str:
+def thousands(value: float, _: Any) -> str:
+    """Return a number of steps as a label of an axis: 500, 20k, 2M."""
     if value >= 1e6:
         return f"{value / 1e6:g}M"
     return f"{value / 1e3:g}k" if value >= 1e3 else f"{value:g}"

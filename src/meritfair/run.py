@@ -200,8 +200,8 @@ class Run:
             f"seed {self.settings['seed']}"
         )
 
-    def summary(self) -> dict[str, Interval]:
-        """Return the main numbers, each a mean over runs with a 95 % bootstrap interval.
+    def measures(self) -> dict[str, FloatArray]:
+        """Return the main numbers of each run, by name, shape (runs,).
 
         ``good_state`` is the share of arms in the good state; regret is the sum over all episodes;
         ``longest_wait`` is that of the arm that waited longest, ``smallest_exposure`` that of the arm pulled least;
@@ -224,8 +224,12 @@ class Run:
             "coverage_gap": self.coverage_gap,
             "coverage_gap_authors": self.coverage_gap_authors,
         }
+        return {name: np.asarray(values, dtype=np.float64) for name, values in numbers.items()}
+
+    def summary(self) -> dict[str, Interval]:
+        """Return the `measures`, each a mean over runs with a 95 % bootstrap interval."""
         seed = int(self.settings["seed"])
-        return {name: interval(values, seed) for name, values in numbers.items()}
+        return {name: interval(values, seed) for name, values in self.measures().items()}
 
     def plot(self) -> Figure:
         """Draw fairness regret over time and exposure by arm; needs the extra ``plots``."""

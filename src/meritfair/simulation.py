@@ -70,6 +70,7 @@ class Problem:
     ball: str
     delta: float
     exposure_regret: bool
+    first_run: int = 0
 
     @property
     def runs(self) -> int:
@@ -95,6 +96,7 @@ class Problem:
             "cap": plain_setting(self.cap),
             "ball": self.ball,
             "delta": self.delta,
+            "first_run": self.first_run,
         }
 
 
@@ -107,6 +109,7 @@ def simulate(
     horizon: int = 200,
     runs: int | None = None,
     seed: int | None = None,
+    first_run: int = 0,
     carry_states: bool = False,
     merit: Merit | None = None,
     design: str | None = None,
@@ -136,6 +139,8 @@ def simulate(
         Independent repetitions: 1 by default, or as many as there are sets of arms.
     seed : int, optional
         Fixes every random number; None takes a new one, which the result records.
+    first_run : int
+        The number of the first run: 20 makes the runs that would come after the first twenty.
     carry_states : bool
         Let states run on from one episode to the next, as in life; else each episode starts at random.
     merit, design, floor, cap : optional
@@ -188,6 +193,7 @@ def simulate(
         ball=check_choice("ball", yardstick["ball"], BALLS),
         delta=check_number("delta", yardstick["delta"], 0, 1, open_ends=True),
         exposure_regret=bool(exposure_regret),
+        first_run=check_whole("first_run", first_run, 0),
     )
     fair_merit = problem.merit(np.stack([each.benefit for each in instances]))
     root = fresh_seed(seed)

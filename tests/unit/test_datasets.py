@@ -95,6 +95,16 @@ def test_instances_give_each_run_its_own_arms() -> None:
     assert made[1] == datasets.synthetic_alternate(4, 9, run=1)
     theirs = datasets.instances("cpap", 5, 2, authors=True, budget=1)
     assert theirs[1] == datasets.cpap(5, 2, authors=True, budget=1)
+    assert datasets.instances("synthetic_alternate", 4, 2, seed=9, first_run=1) == made[1:]
+    assert datasets.instances("cpap", 5, 1, authors=True, budget=1, first_run=1) == theirs[1:]
+
+
+def test_arms_of_an_instance_of_the_authors_can_share_a_generator() -> None:
+    normal = np.random.RandomState(10 * 2 * 3).normal(0.0, 0.1, (10, 2, 2))  # N K times the seed number
+    still = datasets.cpap(10, noise=0.0, epsilon=0.0).transitions
+    made = datasets.cpap(10, 3, budget=2, authors=True, reseed=False).transitions
+    np.testing.assert_allclose(made, np.clip(still + normal, 0.01, 0.99), atol=1e-12)
+    assert not np.allclose(made, datasets.cpap(10, 3, budget=2, authors=True).transitions)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +125,7 @@ def test_instances_give_each_run_its_own_arms() -> None:
         (lambda: datasets.instances("sintetic", 3, 2), "no data set 'sintetic', did you mean 'synthetic'"),
         (lambda: datasets.instances("zzz", 3, 2), "there are synthetic, synthetic-alternate, cpap"),
         (lambda: datasets.instances("cpap", 3, 0), "runs must be at least 1, got 0"),
+        (lambda: datasets.instances("cpap", 3, 1, first_run=-1), "first_run must be at least 0, got -1"),
     ],
 )
 def test_bad_parameters_are_refused(call: Any, message: str) -> None:

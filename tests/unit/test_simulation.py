@@ -301,6 +301,15 @@ def test_a_run_does_not_depend_on_how_many_there_are(name: str) -> None:
     np.testing.assert_array_equal(few.fairness_regret, many.fairness_regret[:2])
 
 
+@pytest.mark.parametrize("name", mf.policies.names())
+def test_later_runs_can_be_played_without_the_first(name: str) -> None:
+    policy = mf.policies.create(name)
+    all_of_them, last = play(policy, runs=5), play(policy, runs=2, first_run=3)
+    np.testing.assert_array_equal(last.visits, all_of_them.visits[3:])
+    np.testing.assert_array_equal(last.fairness_regret, all_of_them.fairness_regret[3:])
+    assert last.settings["problem"]["first_run"] == 3
+
+
 def test_same_seed_same_run_and_no_seed_a_new_one() -> None:
     policy = mf.MeritFair()
     np.testing.assert_array_equal(play(policy).visits, play(policy).visits)

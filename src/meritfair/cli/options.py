@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meritfair.errors import InputError
+from meritfair.parsing import split_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +46,6 @@ __all__ = [
     "make_rules",
     "number_option",
     "out_option",
-    "split_settings",
 ]
 
 _ARMS = "The arms"
@@ -180,33 +180,6 @@ PlotOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of a table.")]
 
 _DEFAULT_ARMS = 5
-
-
-def split_settings(text: str) -> tuple[str, dict[str, Any]]:
-    """Split "name:key=value,key=value" into the name and its settings.
-
-    Examples
-    --------
-    >>> split_settings("cpap:noise=0.2,variant=probfair")
-    ('cpap', {'noise': 0.2, 'variant': 'probfair'})
-    """
-    name, _, rest = text.partition(":")
-    settings: dict[str, Any] = {}
-    for part in filter(None, rest.split(",")):
-        key, equals, value = part.partition("=")
-        if not equals or not key.strip():
-            raise InputError(f"settings are written name:key=value,key=value, got {text!r}")
-        settings[key.strip()] = _value(value.strip())
-    return name.strip(), settings
-
-
-def _value(text: str) -> Any:
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
 
 
 def make_merit(text: str) -> Merit:

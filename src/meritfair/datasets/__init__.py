@@ -57,11 +57,13 @@ def instances(
     *,
     authors: bool = False,
     budget: int | None = None,
+    first_run: int = 0,
     **parameters: Any,
 ) -> tuple[Arms, ...]:
     """Return one instance of a data set for each run, as the paper's experiments have.
 
-    With `authors`, run r has the authors' seed number r, counted from `seed`, 1 by default.
+    With `authors`, run r has the authors' seed number r, counted from `seed`, 1 by default. With `first_run`
+    those of the first runs are left out, as for `simulate`.
 
     Examples
     --------
@@ -70,7 +72,8 @@ def instances(
     """
     known = check_known("data set", name.replace("_", "-"), DATASETS)
     check_settings(known, parameters, dataset_settings(known))
-    numbers = range(check_whole("runs", runs, 1))
+    before = check_whole("first_run", first_run, 0)
+    numbers = range(before, before + check_whole("runs", runs, 1))
     make = DATASETS[known]
     if authors:
         first = 1 if seed is None else seed

@@ -56,6 +56,7 @@ def cpap(
     noise: float = 0.1,
     epsilon: float = 0.01,
     variant: str = "kang",
+    reseed: bool = True,
     authors: bool = False,
     budget: int | None = None,
     run: int = 0,
@@ -78,6 +79,9 @@ def cpap(
         Probabilities are clipped to [epsilon, 1 - epsilon].
     variant : {"kang", "probfair", "probfair-sex"}
         Which model of CPAP.
+    reseed : bool
+        With `authors` only: whether each arm has a generator of its own, as in their released code, or all arms of an
+        instance share one, which is what their Table 1 fits.
     authors : bool
         Make the authors' own instance, which depends on the budget too.
     budget : int, optional
@@ -102,7 +106,10 @@ def cpap(
     base, names = _patients(variant, N, int(share * N + 1e-9), gain)
     if authors:
         first = legacy_seed(N, budget, seed)
-        normal = np.stack([np.random.RandomState((i + 1) * first).normal(0.0, 1.0, (2, 2)) for i in range(N)])
+        if reseed:
+            normal = np.stack([np.random.RandomState((i + 1) * first).normal(0.0, 1.0, (2, 2)) for i in range(N)])
+        else:
+            normal = np.random.RandomState(first).normal(0.0, 1.0, (N, 2, 2))
     else:
         normal = stream(fresh_seed(seed), "instance", run).standard_normal((N, 2, 2))
     P = base + sd * normal if variant == "kang" else _on_logit(base, sd * normal, away)

@@ -1,0 +1,61 @@
+"""Settings as text, as people type them: "cpap:noise=0.2,variant=probfair"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from meritfair.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["join_settings", "split_settings"]
+
+_WORDS = {"true": True, "false": False, "none": None}
+
+
+def split_settings(text: str) -> tuple[str, dict[str, Any]]:
+    """Split "name:key=value,key=value" into the name and its settings.
+
+    Examples
+    --------
+    >>> split_settings("cpap:noise=0.2,variant=probfair")
+    ('cpap', {'noise': 0.2, 'variant': 'probfair'})
+    """
+    name, _, rest = text.partition(":")
+    settings: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"settings are written name:key=value,key=value, got {text!r}")
+        settings[key.strip()] = _value(value.strip())
+    return name.strip(), settings
+
+
+def join_settings(name: str, settings: Mapping[str, Any]) -> str:
+    """Return the text that `split_settings` splits into these; keys are in order of the alphabet.
+
+    Examples
+    --------
+    >>> join_settings("cpap", {"variant": "probfair", "noise": 0.2, "authors": True})
+    'cpap:authors=true,noise=0.2,variant=probfair'
+    """
+    words = {True: "true", False: "false", None: "none"}
+    parts = []
+    for key, value in sorted(settings.items()):
+        if not isinstance(value, (str, int, float)) and value is not None:
+            raise InputError(f"{name}: {key} must be a number, a text, true or false, got {value!r}")
+        shown = words[value] if isinstance(value, bool) or value is None else str(value)
+        if "," in shown:
+            raise InputError(f"{name}: {key} must be a text without a comma, got {value!r}")
+        parts.append(f"{key}={shown}")
+    return f"{name}:{','.join(parts)}" if parts else name
+
+
+def _value(text: str) -> Any:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return _WORDS.get(text.lower(), text)
