@@ -6,6 +6,9 @@ Every message names the thing, its value and its bound, so that a person can act
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 __all__ = ["FileError", "InputError", "MeritfairError", "MissingExtraError"]
 
 
@@ -27,6 +30,7 @@ class FileError(InputError):
     """
 
     def __init__(self, path: object, problem: str, *, line: int | None = None, column: str | None = None) -> None:
+        self._made_from = (path, problem, line, column)
         place = [str(path)]
         if line is not None:
             place.append(f"line {line}")
@@ -34,9 +38,19 @@ class FileError(InputError):
             place.append(f"column {column}")
         super().__init__(f"{', '.join(place)}: {problem}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Make it again from what it was made from, as errors of worker processes are."""
+        path, problem, line, column = self._made_from
+        return partial(type(self), line=line, column=column), (path, problem)
+
 
 class MissingExtraError(MeritfairError, ImportError):
     """A feature needs an optional part of meritfair that is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
+        self._made_from = (feature, extra)
         super().__init__(f"{feature} needs the extra '{extra}': pip install 'meritfair[{extra}]'")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Make it again from what it was made from."""
+        return type(self), self._made_from
