@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from meritfair import datasets as datasets
+    from meritfair import lab as lab
     from meritfair import metrics as metrics
     from meritfair import model as model
     from meritfair import plots as plots
@@ -83,7 +84,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "meritfair": ["datasets", "metrics", "model", "plots", "policies", "testing"],
+    "meritfair": ["datasets", "lab", "metrics", "model", "plots", "policies", "testing"],
     "meritfair.auditing": ["DrawLog", "audit", "read_draws"],
     "meritfair.comparison": ["Comparison", "compare"],
     "meritfair.datasets.logs": ["Log", "read_log"],

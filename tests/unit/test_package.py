@@ -19,7 +19,7 @@ LAYERS = [
     {"model", "datasets"},
     {"policies"},
     {"metrics", "run", "playing", "simulation", "plots", "auditing", "fitting", "comparison", "gym"},
-    {"bench", "testing"},
+    {"bench", "testing", "lab"},
     {"cli", "__main__"},
 ]
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}

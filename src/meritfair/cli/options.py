@@ -12,6 +12,8 @@ from meritfair.parsing import split_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from concurrent.futures import Executor
+    from contextlib import AbstractContextManager
 
     from meritfair.model.arms import Arms
     from meritfair.model.merit import Merit
@@ -24,12 +26,14 @@ __all__ = [
     "BudgetOption",
     "CapOption",
     "CarryStatesOption",
+    "ClusterOption",
     "DatasetOption",
     "DeltaOption",
     "DesignOption",
     "EpisodesOption",
     "FileOption",
     "FloorOption",
+    "ForceOption",
     "HorizonOption",
     "JsonOption",
     "MeritOption",
@@ -41,6 +45,7 @@ __all__ = [
     "SeedOption",
     "WorkersOption",
     "make_arms",
+    "make_executor",
     "make_merit",
     "make_policies",
     "make_rules",
@@ -177,6 +182,15 @@ PlotOption = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE", help="Draw the figure: .png, .pdf or .svg.", rich_help_panel=RESULTS),
 ]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Play on a dask cluster: [cyan]tcp://host:8786[/], or [cyan]local:4[/] for four workers here.",
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Play everything again, also what is done.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of a table.")]
 
 _DEFAULT_ARMS = 5
@@ -239,3 +253,14 @@ def make_arms(
         name, N, number, None if authors else seed, authors=authors, budget=budget if authors else None, **settings
     )
     return made * runs if same else made
+
+
+def make_executor(cluster: str | None, workers: int | None) -> AbstractContextManager[Executor] | None:
+    """Return what plays the tasks of a sweep: a cluster, or None for processes on this machine."""
+    if cluster is None:
+        return None
+    if workers is not None:
+        raise InputError("--workers cannot go together with --cluster: a cluster has as many as it has")
+    from meritfair.lab.cluster import cluster as connect
+
+    return connect(cluster, say=lambda text: typer.echo(text, err=True))

@@ -1,0 +1,234 @@
+"""What a sweep has found: a row for each setting, as a table for people or for files; or every run, as a DataFrame.
+
+Results are read from the folder alone. A sweep that is not finished gives what there is of it and says what is missing:
+runs do not depend on each other, so those that are there are a fair sample.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meritfair.comparison import COLUMNS, Column
+from meritfair.errors import FileError, MissingExtraError
+from meritfair.lab.manifest import Manifest
+from meritfair.lab.resampling import weights
+from meritfair.lab.store import Store
+from meritfair.lab.tasks import CURVES, Outcome, join
+from meritfair.lab.wording import Wording, several
+from meritfair.metrics import Interval
+from meritfair.storage import check_suffix, write_whole
+from meritfair.tables import SUFFIXES as NUMBERS
+from meritfair.tables import latex_table, markdown_table, write_table
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import pandas as pd
+
+    from meritfair.arrays import FloatArray
+    from meritfair.lab.spec import Setting
+
+__all__ = ["SHOWN", "SUFFIXES", "Results", "load", "read_results"]
+
+SUFFIXES = (*NUMBERS, ".md", ".tex")
+# what people are shown of the measures, the rest is in files of numbers
+SHOWN = {
+    "fairness_regret": COLUMNS["fairness_regret"],
+    "exposure_regret": Column("exposure\nregret", 1),
+    "good_state": COLUMNS["good_state"],
+    "gini": COLUMNS["gini"],
+    "smallest_exposure": COLUMNS["smallest_exposure"],
+    "longest_wait": COLUMNS["longest_wait"],
+    "first_valid_episode": Column("t0", 0),
+    "coverage_gap": Column("G", 0),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What a sweep has found, made by `read_results`.
+
+    Attributes
+    ----------
+    folder : Path
+    manifest : Manifest
+        What was to be played.
+    outcomes : dict of Setting to Outcome
+        What was measured of each setting; of one that is not finished, the runs that are there.
+    missing : int
+        Tasks that are not done.
+    damaged : tuple of Path
+        Shards that are there, but not whole; these are counted as missing too.
+    """
+
+    folder: Path
+    manifest: Manifest
+    outcomes: dict[Setting, Outcome]
+    missing: int
+    damaged: tuple[Path, ...]
+
+    @cached_property
+    def measures(self) -> dict[Setting, dict[str, Interval]]:
+        """All measures of each setting by name, means over runs with 95 % bootstrap intervals."""
+        return {setting: _intervals(found.measures, setting.seed) for setting, found in self.outcomes.items()}
+
+    @cached_property
+    def wording(self) -> Wording:
+        """How to tell the settings apart."""
+        return Wording(tuple(self.outcomes))
+
+    @property
+    def description(self) -> str:
+        """What is the same for all settings, in one line."""
+        counts = [len(found.runs) for found in self.outcomes.values()]
+        if not counts:
+            return "no settings"
+        runs = several(max(counts), "run") if min(counts) == max(counts) else f"{min(counts)} to {max(counts)} runs"
+        return f"{several(len(counts), 'setting')} · {self.wording.same} · {runs}"
+
+    @property
+    def warning(self) -> str:
+        """What is not there, empty if all is."""
+        total = len(self.manifest.tasks)
+        if not self.missing:
+            return ""
+        damaged = f", {several(len(self.damaged), 'shard')} damaged" if self.damaged else ""
+        return f"{self.missing:,} of {total:,} tasks are missing{damaged}: the sweep's command goes on with them"
+
+    @property
+    def shown(self) -> dict[str, Column]:
+        """The measures for people; regret on exposures only where it was measured and is not the same once more."""
+        several_pulls = [found["exposure_regret"].mean for each, found in self.measures.items() if each.budget > 1]
+        known = not np.isnan(several_pulls).all()
+        return {name: column for name, column in SHOWN.items() if name != "exposure_regret" or known}
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each setting: all it says, its runs, and each measure with ``…_low`` and ``…_high``."""
+        rows = []
+        for setting, found in self.outcomes.items():
+            ends = {
+                name + end: value
+                for name, each in self.measures[setting].items()
+                for end, value in zip(("", "_low", "_high"), each, strict=True)
+            }
+            rows.append({**_in_order(setting), "runs": len(found.runs), **ends})
+        return rows
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the table to a file, which replaces an old one once it is complete.
+
+        A .csv or .parquet file has all settings and all measures in full precision, a .md (Markdown) or .tex (LaTeX,
+        with booktabs) file what differs between settings and what people look at, rounded.
+        """
+        file = Path(path)
+        suffix = check_suffix(file, "results", SUFFIXES)
+        if not self.outcomes:
+            raise FileError(file, f"there are no results in {self.folder} yet")
+        if suffix in NUMBERS:
+            rows = self.table()
+            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            if suffix == ".csv":  # which has no other way to say that there is no number
+                columns = {name: ["" if x != x else x for x in column] for name, column in columns.items()}
+            write_table(file, "results", columns, {"meritfair": self._about()})
+        else:
+            text = self._text(suffix == ".md")
+            write_whole(file, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
+
+    def _about(self) -> str:
+        """Return what is not in the table: which versions have played, and how much is missing."""
+        return json.dumps({"versions": dict(self.manifest.versions), "missing": self.missing}, sort_keys=True)
+
+    def _text(self, markdown: bool) -> str:
+        wording, shown = self.wording, self.shown
+        headings = [*wording.headings, *(column.heading for column in shown.values())]
+        cells = [
+            [*wording.texts(setting), *(column.in_full(found[name]) for name, column in shown.items())]
+            for setting, found in self.measures.items()
+        ]
+        more = any(len(found.runs) > 1 for found in self.outcomes.values())
+        intervals = ", with 95 % bootstrap intervals" if more else ""
+        missing = f" {self.warning}." if self.warning else ""
+        note = f"{self.description}. Means over runs{intervals}; regret is added up over episodes.{missing}"
+        if markdown:
+            return f"<!-- meritfair {self._about()} -->\n\n{markdown_table(headings, cells)}\n{note}\n"
+        return (
+            f"% meritfair {self._about()}\n% {note}\n% Needs \\usepackage{{booktabs}}.\n{latex_table(headings, cells)}"
+        )
+
+
+def read_results(folder: str | PathLike[str]) -> Results:
+    """Read what a sweep has found so far."""
+    place = Path(folder)
+    manifest, store = Manifest.read(place), Store(place)
+    parts: dict[Setting, list[Outcome]] = {}
+    missing, damaged = 0, []
+    for task in manifest.tasks:
+        try:
+            parts.setdefault(task.setting, []).append(store.read(task))
+        except FileError:
+            missing += 1
+            damaged += [store.path(task)] * store.path(task).exists()
+    outcomes = {setting: join(found) for setting, found in parts.items() if found}
+    return Results(place, manifest, outcomes, missing, tuple(damaged))
+
+
+def load(folder: str | PathLike[str], *, curves: bool = False) -> pd.DataFrame:
+    """Return the results of a sweep as a pandas DataFrame, with a warning if some are missing.
+
+    Parameters
+    ----------
+    folder : path
+        The folder of a sweep.
+    curves : bool
+        Instead of a row for each run with all its measures, a row for each run and each kept episode, with regrets and
+        reward added up from the first episode to that one.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtraError("load", "lab") from None
+    found = read_results(folder)
+    if not found.outcomes:
+        raise FileError(folder, f"has no results yet: {found.warning}")
+    if found.warning:
+        warnings.warn(f"{folder}: {found.warning}", stacklevel=2)
+    columns = _curve_columns if curves else _run_columns
+    return pd.concat([pd.DataFrame(columns(outcome)) for outcome in found.outcomes.values()], ignore_index=True)
+
+
+def _run_columns(outcome: Outcome) -> dict[str, Any]:
+    return {**_in_order(outcome.setting), "run": outcome.runs, **outcome.measures}
+
+
+def _curve_columns(outcome: Outcome) -> dict[str, Any]:
+    runs, points = len(outcome.runs), len(outcome.episodes)
+    places = {"run": np.repeat(outcome.runs, points), "episode": np.tile(outcome.episodes, runs)}
+    return {**_in_order(outcome.setting), **places, **{name: outcome.curves[name].ravel() for name in CURVES}}
+
+
+def _in_order(setting: Setting) -> dict[str, Any]:
+    """Return what a setting says, the most telling first; whether regret on exposures was asked for, its NaN tells."""
+    values = {name: value for name, value in setting.settings().items() if name != "exposure_regret"}
+    first = ("dataset", "n_arms", "budget", "policy", "merit", "episodes", "horizon")
+    return {**{name: values[name] for name in first}, **values}
+
+
+def _intervals(measures: dict[str, FloatArray], seed: int) -> dict[str, Interval]:
+    """Return what `metrics.interval` does, for all measures at once: each resample is a weight for each run."""
+    values = np.stack(list(measures.values()), axis=1)
+    means, runs = values.mean(axis=0), len(values)
+    ends = np.full((2, len(means)), np.nan)
+    if runs > 1:
+        resampled = np.einsum("sr,rm->ms", weights(runs, seed)[1:], values)  # threads of a product would only wait
+        ends = np.quantile(resampled, [0.025, 0.975], axis=1)
+    return {
+        name: Interval(float(mean), float(low), float(high))
+        for name, mean, low, high in zip(measures, means, *ends, strict=True)
+    }

@@ -1,0 +1,279 @@
+"""What a sweep plays: a spec is a product of data sets, sizes, policies and merits; each point of it is a setting.
+
+A setting says everything that decides its numbers, in the words that people type (``cpap:noise=0.2``,
+``merit-fair:estimate=mean``), so it can be written down, hashed and compared. Its runs are numbered from 0; the luck of
+a run depends on the seed and its number alone, so policies meet the same arms and the same luck.
+
+Arms of your own travel inside a setting, so that a worker needs no file; in its text they are a name and a checksum,
+``clinic.csv@0a1b2c3d4e5f6071``, so that other arms of the same name are another setting.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from meritfair import datasets
+from meritfair.checks import check_budget, check_known, check_settings, check_whole
+from meritfair.errors import InputError
+from meritfair.lab.spec_checks import CHECKS, SpecError, blaming, check_each
+from meritfair.model.allocation import check_bounds
+from meritfair.model.exposure import check_design
+from meritfair.model.merit import merit_from_settings
+from meritfair.parsing import split_settings
+from meritfair.simulation import policy_under, simulate
+
+if TYPE_CHECKING:
+    from meritfair.model.arms import Arms
+    from meritfair.policies.base import Policy
+
+__all__ = ["Setting", "Spec"]
+
+_MARK = "@"  # between the name of arms of your own and their checksum
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rules:
+    """What a setting and a spec both say; the attributes are told there."""
+
+    episodes: int
+    horizon: int = 200
+    design: str = "sequential"
+    floor: float = 0.0
+    cap: float = 1.0
+    ball: str = "paper"
+    delta: float = 0.01
+    authors: bool = False
+    same_arms: bool = False
+    carry_states: bool = False
+    exposure_regret: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for each in dataclasses.fields(self):
+            if each.name in CHECKS:
+                value = blaming(each.name, CHECKS[each.name], each.name, getattr(self, each.name))
+                object.__setattr__(self, each.name, value)
+
+    def _bounds(self, merit: str) -> dict[str, Any]:
+        """Return the yardstick of fairness, as `simulate` takes it."""
+        same = {name: getattr(self, name) for name in ("design", "floor", "cap", "ball", "delta")}
+        return {"merit": _make_merit(merit), **same}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(_Rules):
+    """One policy on one problem.
+
+    Attributes
+    ----------
+    dataset, policy, merit : str
+        A name, with settings: ``cpap:noise=0.2``. The policy is made under the rules below, as by `policy_under`.
+    n_arms, budget, episodes, horizon : int
+        N, K, T and H.
+    design, floor, cap, ball, delta
+        With `merit`, the yardstick of fairness, as for `simulate`.
+    authors, same_arms, carry_states : bool
+        The authors' own instances; all runs on one instance; states run on between episodes.
+    exposure_regret : bool
+        Measure it also where that takes an integral for each episode.
+    seed : int
+    own_arms : Arms, optional
+        Instead of those of a data set, which is then only a name; their checksum is added to it.
+
+    Examples
+    --------
+    >>> setting = Setting(dataset="cpap", n_arms=20, budget=4, policy="merit-fair:estimate=mean", episodes=100)
+    >>> setting.make_policy().estimate, len(setting.arms(range(10, 13)))
+    ('mean', 3)
+    """
+
+    dataset: str
+    n_arms: int
+    budget: int
+    policy: str
+    merit: str = "exponential:c=3"
+    own_arms: Arms | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.own_arms is not None:
+            object.__setattr__(self, "dataset", _marked(self.dataset, self.own_arms))
+
+    def settings(self) -> dict[str, Any]:
+        """Return all of it as plain values; of arms of your own, the name and the checksum."""
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "own_arms"}
+
+    def rules(self) -> dict[str, Any]:
+        """Return the yardstick of fairness, as `simulate` takes it."""
+        return self._bounds(self.merit)
+
+    def make_policy(self) -> Policy:
+        """Return the policy."""
+        return _make_policy(self.policy, self.rules())
+
+    def arms(self, runs: range) -> tuple[Arms, ...]:
+        """Return the arms of these runs."""
+        if self.own_arms is not None or _MARK in self.dataset:
+            return (self._own(),) * len(runs)
+        name, settings = split_settings(self.dataset)
+        budget, seed = (self.budget, None) if self.authors else (None, self.seed)
+        first, number = (0, 1) if self.same_arms else (runs.start, len(runs))
+        made = datasets.instances(
+            name, self.n_arms, number, seed, authors=self.authors, budget=budget, first_run=first, **settings
+        )
+        return made * len(runs) if self.same_arms else made
+
+    def _own(self) -> Arms:
+        if self.own_arms is None:
+            raise InputError(f"the arms of {self.dataset} are not here, only their checksum")
+        if self.own_arms.n_arms != self.n_arms:
+            raise InputError(f"{self.dataset} has {self.own_arms.n_arms} arms, got a size of {self.n_arms}")
+        return self.own_arms
+
+    def try_out(self) -> None:
+        """Play a single step, which finds what cannot be played before time is spent."""
+        simulate(
+            self.arms(range(1)),
+            self.make_policy(),
+            budget=self.budget,
+            episodes=1,
+            horizon=1,
+            seed=self.seed,
+            workers=1,
+            **self.rules(),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec(_Rules):
+    """A sweep: every data set × size × merit × policy, each with so many runs.
+
+    Attributes
+    ----------
+    datasets, policies, merits : tuple of str
+        What would be typed on the command line; a single text stands for a tuple of one.
+    sizes : tuple of (int, int)
+        Pairs of N and K.
+    runs : int
+        Independent runs of each setting.
+    own_arms : mapping of str to Arms
+        Arms of your own, by the names that `datasets` has for them; their checksums are added to these.
+    others
+        As for `Setting`, the same for all.
+
+    Examples
+    --------
+    >>> spec = Spec(datasets=("cpap",), sizes=((5, 1), (10, 2)), policies=("merit-fair", "optimal"), episodes=100)
+    >>> len(spec.settings()), spec.settings()[0].policy
+    (4, 'merit-fair')
+    >>> Spec(datasets="cpap", sizes=[(5, 7)], policies="merit-fair", episodes=100)
+    Traceback (most recent call last):
+    ...
+    meritfair.lab.spec_checks.SpecError: sizes: budget must be between 1 and the 5 arms, got 7
+    """
+
+    datasets: tuple[str, ...]
+    sizes: tuple[tuple[int, int], ...]
+    policies: tuple[str, ...]
+    merits: tuple[str, ...] = ("exponential:c=3",)
+    runs: int = 30
+    own_arms: Mapping[str, Arms] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        blaming("floor" if self.floor else "cap", check_design, self.design, self.floor, self.cap)
+        names = {name: _marked(name, arms) for name, arms in self.own_arms.items()}
+
+        def checked_dataset(text: Any) -> str:
+            return names[text] if isinstance(text, str) and text in names else _checked_dataset(text)
+
+        set_ = object.__setattr__
+        set_(self, "merits", check_each("merits", self.merits, _checked_merit))
+        rules = self._bounds(self.merits[0])
+        set_(self, "policies", check_each("policies", self.policies, lambda text: _checked_policy(text, rules)))
+        set_(self, "datasets", check_each("datasets", self.datasets, checked_dataset))
+        set_(self, "sizes", check_each("sizes", self.sizes, self._checked_size))
+        set_(self, "own_arms", {names[name]: arms for name, arms in self.own_arms.items()})
+        for (position, name), (at, (n_arms, _)) in product(enumerate(self.datasets), enumerate(self.sizes)):
+            if name in self.own_arms:
+                self._check_own(position, at, name, n_arms)
+
+    def _checked_size(self, pair: Any) -> tuple[int, int]:
+        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+            raise InputError(f"a size is a pair of arms and budget, such as [20, 4], got {pair!r}")
+        n_arms = check_whole("arms", pair[0], 1)
+        budget = check_budget(pair[1], n_arms)
+        check_bounds(self.floor, self.cap, n_arms, budget)
+        return n_arms, budget
+
+    def _check_own(self, position: int, at: int, name: str, n_arms: int) -> None:
+        if self.authors:
+            raise SpecError("datasets", f"{_plain(name)} cannot go together with authors = true", position)
+        if n_arms != self.own_arms[name].n_arms:
+            found = self.own_arms[name].n_arms
+            raise SpecError("sizes", f"{_plain(name)} has {found} arms, got a size of {n_arms}", at)
+
+    def settings(self) -> tuple[Setting, ...]:
+        """Return every point of the product, policies changing fastest."""
+        same = {each.name: getattr(self, each.name) for each in dataclasses.fields(_Rules)}
+        return tuple(
+            Setting(
+                dataset=dataset,
+                n_arms=n_arms,
+                budget=budget,
+                merit=merit,
+                policy=policy,
+                own_arms=self.own_arms.get(dataset),
+                **same,
+            )
+            for dataset, (n_arms, budget), merit, policy in product(
+                self.datasets, self.sizes, self.merits, self.policies
+            )
+        )
+
+
+def _split(text: Any) -> tuple[str, dict[str, Any]]:
+    if not isinstance(text, str):
+        raise InputError(f"must be text, got {text!r}")
+    return split_settings(text)
+
+
+def _make_merit(text: str) -> Any:
+    kind, settings = _split(text)
+    return merit_from_settings({"kind": kind, **settings})
+
+
+def _make_policy(text: str, rules: Mapping[str, Any]) -> Policy:
+    name, settings = _split(text)
+    return policy_under(rules, name, **settings)
+
+
+def _checked_merit(text: str) -> str:
+    _make_merit(text)
+    return text
+
+
+def _checked_policy(text: str, rules: Mapping[str, Any]) -> str:
+    _make_policy(text, rules)
+    return text
+
+
+def _checked_dataset(text: str) -> str:
+    name, settings = _split(text)
+    known = check_known("data set", name.replace("_", "-"), datasets.DATASETS)
+    check_settings(known, settings, datasets.dataset_settings(known))
+    return text
+
+
+def _plain(name: str) -> str:
+    return name.partition(_MARK)[0]
+
+
+def _marked(name: str, arms: Arms) -> str:
+    """Return a name with the checksum of the arms that it stands for."""
+    return f"{_plain(name)}{_MARK}{hashlib.sha256(arms.transitions.astype('<f8').tobytes()).hexdigest()[:16]}"

@@ -1,0 +1,223 @@
+"""Specs in files: flat TOML, read with the line, the key and the value of whatever is wrong.
+
+A key has the name of an attribute of `Spec`. A data set, a policy or a merit is a text as on the command line,
+``"cpap:noise=0.2"``, or a table, ``{name = "cpap", noise = 0.2}``; or, for a data set, a file of arms beside the spec.
+Texts are brought to one form, so that the order of settings, or 3 for 3.0, does not make another setting of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from meritfair.checks import check_settings
+from meritfair.datasets import read_arms
+from meritfair.errors import FileError, InputError, MeritfairError
+from meritfair.lab.spec import Setting, Spec
+from meritfair.lab.spec_checks import SpecError
+from meritfair.parsing import join_settings, split_settings
+from meritfair.storage import check_suffix
+from meritfair.tables import SUFFIXES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from os import PathLike
+
+    from meritfair.model.arms import Arms
+
+    _Progress = Callable[[str, int, int], None]
+
+__all__ = ["SpecFile", "read_spec", "try_out"]
+
+_NEEDED = ("datasets", "sizes", "policies", "episodes")
+_KEYS = (*_NEEDED, *sorted({f.name for f in dataclasses.fields(Spec)} - {*_NEEDED, "own_arms"}))
+_TEXTS = ("datasets", "policies", "merits")
+_AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
+
+
+def read_spec(path: str | PathLike[str]) -> Spec:
+    r"""Read a spec from a .toml file, and play a step of each of its settings, so that mistakes show at once.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "sweep.toml")
+    ...     _ = file.write_text('datasets = "cpap"\nsizes = [20, 4]\npolicies = "random"\nepisodes = 100\n')
+    ...     read_spec(file).settings()[0].policy
+    'random'
+    """
+    read = SpecFile.read(path)
+    read.try_out(read.spec.settings())
+    return read.spec
+
+
+@dataclass(frozen=True)
+class SpecFile:
+    """A spec as it stands in a file, and what it says."""
+
+    file: Path
+    text: str
+    spec: Spec
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> SpecFile:
+        """Read a file; everything is checked but whether policies can be played on these problems."""
+        file = Path(path)
+        check_suffix(file, "specs", (".toml",))
+        text = _read_text(file)
+        try:
+            values = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            at = _AT_LINE.search(str(error))
+            problem = f"is not TOML: {_AT_LINE.sub('', str(error))}"
+            raise FileError(file, problem, line=int(at[1]) if at else None) from None
+        try:
+            return cls(file, text, _make_spec(file, text, values))
+        except SpecError as error:
+            raise _at_its_line(file, text, error) from None
+
+    def try_out(self, settings: Iterable[Setting], progress: _Progress | None = None) -> None:
+        """Play a step of each setting, and say which line is to blame for one that cannot be played."""
+        try:
+            try_out(self.spec, settings, progress)
+        except SpecError as error:
+            raise _at_its_line(self.file, self.text, error) from error
+
+
+def try_out(spec: Spec, settings: Iterable[Setting], progress: _Progress | None = None) -> None:
+    """Play a step of each of these settings of a spec; a SpecError says which key is to blame if one cannot be."""
+    every = tuple(settings)
+    for number, each in enumerate(every):
+        if progress is not None:
+            progress("checking", number, len(every))
+        try:
+            each.arms(range(1))
+        except MeritfairError as error:
+            problem = f"{each.dataset!r} with {each.n_arms} arms: {error}"
+            raise SpecError("datasets", problem, spec.datasets.index(each.dataset)) from error
+        try:
+            each.try_out()
+        except MeritfairError as error:
+            where = f"on {each.dataset} with {each.n_arms} arms and a budget of {each.budget}"
+            problem = f"{each.policy!r} cannot be played {where}: {error}"
+            raise SpecError("policies", problem, spec.policies.index(each.policy)) from error
+
+
+def _read_text(file: Path) -> str:
+    if not file.is_file():
+        raise FileError(file, "there is no such file" if not file.exists() else "is not a file")
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileError(file, f"is not text in UTF-8: {error}") from None
+    except OSError as error:
+        raise FileError(file, f"cannot be read: {error.strerror or error}") from None
+
+
+def _make_spec(file: Path, text: str, values: dict[str, Any]) -> Spec:
+    for key in values:
+        try:
+            check_settings("a spec", [key], _KEYS)
+        except InputError as error:
+            raise FileError(file, str(error), line=_line(text, key)) from None
+    missing = [key for key in _NEEDED if key not in values]
+    if missing:
+        raise FileError(file, f"lacks {' and '.join(missing)}; a spec needs {', '.join(_NEEDED)}")
+    own: dict[str, Arms] = {}
+    given = values | {key: _texts(key, values[key], file.parent, own) for key in _TEXTS if key in values}
+    return Spec(**given, own_arms=own)
+
+
+def _texts(key: str, value: Any, folder: Path, own: dict[str, Arms]) -> list[str]:
+    """Return a list of texts from what the file has; arms of your own are read into `own`."""
+    texts = []
+    for position, each in enumerate(value if isinstance(value, list) else [value]):
+        try:
+            if key == "datasets" and isinstance(each, str) and Path(each).suffix.lower() in SUFFIXES:
+                arms, name = read_arms(folder / each), Path(each).name
+                if name in own:
+                    raise InputError(f"there are two files of the name {name}: rename one")
+                own[name] = arms
+                texts.append(name)
+            else:
+                texts.append(_one_form(each))
+        except InputError as error:
+            raise SpecError(key, str(error), position) from None
+    return texts
+
+
+def _one_form(given: Any) -> str:
+    """Return the text of a name and its settings, in one form, from a text or a table.
+
+    Examples
+    --------
+    >>> _one_form("cpap:variant=probfair,noise=0.20"), _one_form({"name": "exponential", "c": 3.0})
+    ('cpap:noise=0.2,variant=probfair', 'exponential:c=3')
+    """
+    if isinstance(given, str):
+        name, settings = split_settings(given)
+    elif isinstance(given, dict):
+        settings = {key: value for key, value in given.items() if key != "name"}
+        name = str(given.get("name", ""))
+        if not name or split_settings(name) != (name, {}):
+            raise InputError(f'a table needs a plain name, as {{name = "cpap", noise = 0.2}} has, got {given!r}')
+        for key, value in settings.items():
+            if split_settings(join_settings(name, {key: value})) != (name, {key: value}):
+                raise InputError(f"{name}: {key} must be a plain text, or a number without quotes, got {value!r}")
+    else:
+        raise InputError(f"must be text, or a table with a name, got {given!r}")
+    whole = {key: int(x) for key, x in settings.items() if isinstance(x, float) and x.is_integer()}
+    return join_settings(name, settings | whole)
+
+
+def _at_its_line(file: Path, text: str, error: SpecError) -> FileError:
+    """Return the error with file and line."""
+    return FileError(file, str(error), line=_line(text, error.key, error.position))
+
+
+def _line(text: str, key: str, position: int | None = None) -> int | None:
+    """Return where a key stands, or one element of its list, counted from 1.
+
+    The first lines of a file are whole TOML by themselves unless they end within a statement, so the statement of a key
+    ends with the first lines that have the key, and begins after those before that are whole.
+    """
+    lines = text.splitlines(keepends=True)
+    before = 0
+    for number in range(1, len(lines) + 1):
+        try:
+            values = tomllib.loads("".join(lines[:number]))
+        except tomllib.TOMLDecodeError:
+            continue
+        if key in values:
+            inside = 0 if position is None else _line_of_element(lines[before:number], values[key], position)
+            return before + 1 + inside
+        before = number
+    return None
+
+
+def _line_of_element(lines: list[str], value: Any, position: int) -> int:
+    """Return in which line of a statement an element of its list stands, counted from 0; the first if unclear."""
+    if not isinstance(value, list) or len(lines) == 1:
+        return 0
+    elements = [_pattern(each) for each in value]
+    if position >= len(elements):
+        return 0
+    wanted, earlier = elements[position], elements[:position].count(elements[position])
+    code = [re.sub(r"^\s*#.*", "", line) for line in lines]
+    places = [number for number, line in enumerate(code) for _ in re.finditer(wanted, line)]
+    return places[earlier] if earlier < len(places) else 0
+
+
+def _pattern(element: Any) -> str:
+    """Return what an element of a list looks like."""
+    if isinstance(element, dict):
+        return rf"name\s*=\s*[\"']{re.escape(str(element.get('name')))}[\"']"
+    if isinstance(element, list):
+        return r"\[\s*" + r"\s*,\s*".join(re.escape(str(each)) for each in element) + r"\s*\]"
+    return rf"(?<!=)(?<!= )[\"']{re.escape(element)}[\"']" if isinstance(element, str) else re.escape(str(element))

@@ -1,0 +1,306 @@
+"""A task: some runs of a setting, played in one go and kept as one shard; and what all those of a setting say together.
+
+Of each run a shard has the numbers of `Run.measures`, curves added up over episodes at a few hundred of them, and
+exposures by arm. That is what figures and tables are made of, and a hundredth of a `Run`.
+
+A shard's key is a hash of everything that decides its numbers: the setting, which runs, and the versions of what plays
+them. So a shard that is there under its key never has to be played again, and one of another version is never taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import json
+import sys
+import traceback
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import meritfair
+from meritfair.errors import InputError, MeritfairError
+from meritfair.lab.shards import pack, unpack
+from meritfair.parsing import split_settings
+from meritfair.policies import registry
+from meritfair.simulation import simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from meritfair.arrays import AnyArray, FloatArray, IntArray
+    from meritfair.lab.spec import Setting, Spec
+    from meritfair.run import Run
+
+__all__ = [
+    "CURVES",
+    "RUNS_PER_TASK",
+    "Outcome",
+    "Task",
+    "TaskError",
+    "VersionError",
+    "curve_episodes",
+    "join",
+    "play",
+    "play_shard",
+    "read_shard",
+    "tasks",
+    "versions",
+]
+
+CURVES = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward")
+RUNS_PER_TASK = 10
+_EVEN, _EARLY = 200, 50
+_CURVE, _BY_ARM = "_by_episode", "_by_arm"  # how the names of columns end
+_LIBRARIES = ("numba", "numpy", "pyarrow", "scipy")
+# What decides the numbers of a shard; what shows, audits or reports them does not.
+_SOURCES = (
+    *("arrays.py", "checks.py", "errors.py", "metrics.py", "parsing.py", "playing.py", "run.py", "seeding.py"),
+    *("simulation.py", "datasets/*.py", "engine/*.py", "model/*.py", "policies/*.py"),
+    *("lab/shards.py", "lab/spec.py", "lab/tasks.py"),
+)
+
+
+class TaskError(MeritfairError):
+    """A task cannot be played: its own failure, which says nothing about the others."""
+
+
+class VersionError(MeritfairError):
+    """Who should play a task would not play it as the others do."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some runs of a setting: `runs` of them from number `first` on."""
+
+    setting: Setting
+    first: int
+    runs: int
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The `versions`, and if the policy is not ours, its module with a hash of its source."""
+        origin = _origin(split_settings(self.setting.policy)[0])
+        return {**versions(), "policy": origin} if origin else versions()
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Everything that decides the numbers, as plain values."""
+        numbers = {"first": self.first, "runs": self.runs}
+        return {"setting": self.setting.settings(), **numbers, "versions": self.versions}
+
+    @property
+    def key(self) -> str:
+        """The name of the shard: 32 hexadecimal digits, of what it is about."""
+        return hashlib.sha256(json.dumps(self.about, sort_keys=True).encode()).hexdigest()[:32]
+
+    @property
+    def work(self) -> int:
+        """How much there is to play, in steps of single arms."""
+        return self.runs * self.setting.episodes * self.setting.horizon * self.setting.n_arms
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What was measured of a setting, a row for each run.
+
+    Attributes
+    ----------
+    setting : Setting
+    runs : ndarray, shape (runs,)
+        The numbers of the runs.
+    episodes : ndarray, shape (points,)
+        At the end of which episodes, counted from 1, curves are kept: the last of all is among them.
+    measures : dict of str to ndarray, shape (runs,)
+        As `Run.measures` has them, and ``largest_eta``, ``largest_omega``.
+    curves : dict of str to ndarray, shape (runs, points)
+        Regrets and reward added up from the first episode; the names are `CURVES`.
+    by_arm : dict of str to ndarray, shape (runs, N)
+        ``benefit``, ``exposure`` (the share of all steps at which the arm was pulled) and ``fair_exposure``.
+    """
+
+    setting: Setting
+    runs: IntArray
+    episodes: IntArray
+    measures: dict[str, FloatArray]
+    curves: dict[str, FloatArray]
+    by_arm: dict[str, FloatArray]
+
+
+def curve_episodes(episodes: int) -> IntArray:
+    """Return at the end of which episodes curves are kept: some early ones, then evenly, to the last.
+
+    Examples
+    --------
+    >>> curve_episodes(10_000)[[0, 1, 2, -2, -1]]
+    array([    1,     2,     3,  9950, 10000])
+    """
+    even, early = np.linspace(1, episodes, _EVEN), np.geomspace(1, episodes, _EARLY)
+    return np.unique(np.concatenate([even, early]).round().astype(np.int64))
+
+
+def tasks(specs: Iterable[Spec]) -> tuple[Task, ...]:
+    """Return what has to be played for these specs: at most ten runs in a task, no run twice.
+
+    Runs are cut at every tenth, so that ten runs of a setting are the first task of its thirty.
+
+    Examples
+    --------
+    >>> from meritfair.lab.spec import Spec
+    >>> spec = Spec(datasets=("cpap",), sizes=((5, 1),), policies=("random",), episodes=10, runs=25)
+    >>> [(task.first, task.runs) for task in tasks([spec])]
+    [(0, 10), (10, 10), (20, 5)]
+    """
+    most: dict[Setting, int] = {}
+    for spec in specs:
+        for setting in spec.settings():
+            most[setting] = max(spec.runs, most.get(setting, 0))
+    return tuple(
+        Task(setting, first, min(RUNS_PER_TASK, runs - first))
+        for setting, runs in most.items()
+        for first in range(0, runs, RUNS_PER_TASK)
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return what decides the numbers beside the settings: versions, and a hash of our source as ``code``."""
+    return {"meritfair": meritfair.__version__, "code": _code(), **_libraries()}
+
+
+@cache
+def _libraries() -> dict[str, str]:
+    return {name: version(name) for name in _LIBRARIES}
+
+
+@cache  # as it was when it was imported, or soon after
+def _code() -> str:
+    """Return a hash of the source that numbers depend on, whichever way its lines end."""
+    root, total = Path(meritfair.__file__).parent, hashlib.sha256()
+    for file in sorted(file for pattern in _SOURCES for file in root.glob(pattern)):
+        total.update(f"{file.relative_to(root).as_posix()}\n".encode())
+        total.update(file.read_bytes().replace(b"\r\n", b"\n"))
+    return total.hexdigest()[:16]
+
+
+def _origin(policy: str) -> str:
+    """Return the module of a policy of others and a hash of its source, or "" for one of ours or none."""
+    home = registry.policy_class(policy).__module__ if policy in registry.names() else "meritfair"
+    if home.split(".")[0] == "meritfair":
+        return ""
+    try:
+        source = "" if home == "__main__" else inspect.getsource(sys.modules[home])
+    except (OSError, TypeError):  # compiled, or typed in
+        source = ""
+    if not source:
+        raise InputError(
+            f"the policy {policy!r} must be in a module with a file that workers can import, not in {home}"
+        )
+    return f"{home} {hashlib.sha256(source.encode()).hexdigest()[:16]}"
+
+
+def play(task: Task) -> Outcome:
+    """Play the runs of a task."""
+    setting, numbers = task.setting, range(task.first, task.first + task.runs)
+    run = simulate(
+        setting.arms(numbers),
+        setting.make_policy(),
+        budget=setting.budget,
+        episodes=setting.episodes,
+        horizon=setting.horizon,
+        seed=setting.seed,
+        first_run=task.first,
+        carry_states=setting.carry_states,
+        exposure_regret=setting.exposure_regret,
+        workers=1,
+        **setting.rules(),
+    )
+    return _outcome(setting, numbers, run)
+
+
+def _outcome(setting: Setting, numbers: range, run: Run) -> Outcome:
+    """Return what is kept of a run."""
+    kept = curve_episodes(run.episodes)
+    curves = {name: np.cumsum(getattr(run, name), axis=1, dtype=np.float64)[:, kept - 1] for name in CURVES}
+    benefit = np.stack([arms.benefit for arms in run.arms])
+    measures = {**run.measures(), "largest_eta": run.largest_eta, "largest_omega": run.largest_omega}
+    by_arm = {"benefit": benefit, "exposure": run.exposure, "fair_exposure": run.fair_exposure}
+    return Outcome(setting, np.array(numbers), kept, measures, curves, by_arm)
+
+
+def join(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the outcomes of tasks of one setting as one, runs in order."""
+    parts = sorted(outcomes, key=lambda each: int(each.runs[0]))
+    first = parts[0]
+
+    def stacked(kind: str) -> dict[str, FloatArray]:
+        return {name: np.concatenate([getattr(each, kind)[name] for each in parts]) for name in getattr(first, kind)}
+
+    numbers = np.concatenate([each.runs for each in parts])
+    return Outcome(first.setting, numbers, first.episodes, stacked("measures"), stacked("curves"), stacked("by_arm"))
+
+
+def play_shard(task: Task, expected: Mapping[str, str]) -> bytes:
+    """Play a task and return its shard: what workers do, wherever they are.
+
+    Raises
+    ------
+    VersionError
+        If the versions here are not those expected, so that the numbers could be others.
+    TaskError
+        If the task itself cannot be played; the message says why.
+    """
+    _check_versions(task, expected)
+    try:
+        outcome = play(task)
+    except (Exception, SystemExit) as error:  # whatever a policy may raise: as text, since not all errors can travel
+        raise TaskError(_words(error)) from error
+    return pack(_columns(outcome), {**task.about, "episodes": outcome.episodes.tolist()}, task.key)
+
+
+def _words(error: BaseException) -> str:
+    """Return what went wrong, and where if nobody had foreseen it."""
+    if isinstance(error, MeritfairError):
+        return str(error)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
+
+
+def _check_versions(task: Task, expected: Mapping[str, str]) -> None:
+    """Refuse to play for someone whose numbers could be others."""
+    if "policy" in expected:
+        home = expected["policy"].split()[0]
+        try:
+            importlib.import_module(home)  # there the policy joins the registry
+        except Exception as error:
+            raise VersionError(f"a worker cannot import {home}, which has a policy: {error}") from error
+    here = task.versions
+    different = [
+        f"{name} is {here.get(name, 'missing')} instead of {expected.get(name, 'none')}"
+        for name in sorted({*here, *expected})
+        if here.get(name) != expected.get(name)
+    ]
+    if different:
+        raise VersionError(f"a worker has other versions than the sweep: {', '.join(different)}")
+
+
+def _columns(outcome: Outcome) -> dict[str, AnyArray]:
+    """Return an outcome as columns with a row for each run."""
+    curves = {name + _CURVE: values for name, values in outcome.curves.items()}
+    by_arm = {name + _BY_ARM: values for name, values in outcome.by_arm.items()}
+    return {"run": outcome.runs, **outcome.measures, **curves, **by_arm}
+
+
+def read_shard(task: Task, data: bytes) -> Outcome:
+    """Return the outcome of a task from its shard; raise a ValueError if that is not whole, or of another task."""
+    columns, about = unpack(data, task.key)
+
+    def ending(suffix: str) -> dict[str, FloatArray]:
+        return {name.removesuffix(suffix): columns.pop(name) for name in list(columns) if name.endswith(suffix)}
+
+    runs, curves, by_arm = columns.pop("run"), ending(_CURVE), ending(_BY_ARM)
+    return Outcome(task.setting, runs, np.array(about["episodes"]), columns, curves, by_arm)
