@@ -1,0 +1,316 @@
+"""A sweep on many machines: a dask cluster as an `Executor`, for `run_sweep` and whatever else submits calls.
+
+A call travels to a worker as a pickle, and its result comes back the same way through the scheduler. So workers need
+neither the folder of the sweep nor a way to reach this machine, only the same code: a cluster whose workers have other
+versions is refused before anything is played. Results are fetched as they come, and the cluster keeps none. What is
+lost on the way is submitted again (`meritfair.lab.cluster_executor`).
+
+When this process ends, by an interrupt or in whichever way, the scheduler drops the calls that wait; those under way
+end by themselves. A cluster that was started here ends too; one that was found is never shut down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import signal
+import sys
+import warnings
+from collections import defaultdict
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from meritfair.errors import FileError, InputError, MissingExtraError
+from meritfair.lab.cluster_executor import ClusterError, ClusterExecutor, WorkersDied
+from meritfair.lab.tasks import versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from concurrent.futures import Executor
+    from contextlib import AbstractContextManager
+
+__all__ = ["ClusterError", "WorkersDied", "cluster"]
+
+CONNECT = 10.0  # seconds to reach a scheduler, at first or again
+PATIENCE = 300.0  # seconds to wait for a first worker
+ANSWER = 30.0  # seconds for workers to say which versions they have
+# those to which dask gives a handler that writes to standard error
+_LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado", "tornado.application", "bokeh")
+
+
+def cluster(
+    address: str, *, patience: float = PATIENCE, say: Callable[[str], None] | None = None
+) -> AbstractContextManager[Executor]:
+    """Return a context manager that gives an `Executor` on a dask cluster.
+
+    Parameters
+    ----------
+    address : str
+        ``local:4`` starts a cluster of 4 worker processes on this machine, which ends with the context.
+        ``tcp://host:8786`` (also ``tls``, ``ucx``, ``ws``) is a scheduler that is running already, and so is
+        ``scheduler.json``, the file that ``dask scheduler --scheduler-file`` writes.
+    patience : float
+        Seconds to wait for a first worker.
+    say : callable, optional
+        Takes lines that a person who waits should read; by default they go to standard error.
+
+    Raises
+    ------
+    InputError
+        If this is no such address.
+    MissingExtraError
+        Without the extra ``dask``.
+    ClusterError
+        On entering, if no scheduler answers, no worker comes, or workers have other versions than this process.
+
+    Examples
+    --------
+    >>> with cluster("local:1") as executor:
+    ...     executor.submit(divmod, 17, 5).result()
+    (3, 2)
+    """
+    place = _place(address)
+    _dask()
+    return _connected(place, patience, say or _say)
+
+
+@contextmanager
+def _connected(place: int | str, patience: float, say: Callable[[str], None]) -> Iterator[Executor]:
+    """Connect to a cluster, see that it can be used, and leave nothing behind."""
+    with _quiet(), _client(place, say) as client:
+        shown = place if isinstance(place, str) else f"local:{place}"
+        _await_worker(client, shown, patience, say)
+        _check_versions(_answers(client, shown, say), versions(), shown)
+        executor = ClusterExecutor(client, shown, say)
+        try:
+            yield executor
+        finally:
+            executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _say(line: str) -> None:
+    print(f"meritfair: {line}", file=sys.stderr, flush=True)
+
+
+def _dask() -> Any:
+    """Return dask's own package for clusters, whose types are incomplete."""
+    try:
+        import distributed
+    except ImportError:
+        raise MissingExtraError("a cluster", "dask") from None
+    return distributed
+
+
+def _place(address: str) -> int | str:
+    """Return how many workers to start here, or where there is a scheduler.
+
+    Examples
+    --------
+    >>> _place("local:4"), _place("tls://10.0.0.7:8786"), _place("node7:8786")
+    (4, 'tls://10.0.0.7:8786', 'tcp://node7:8786')
+    """
+    if address.endswith(".json"):
+        address = _address_in(Path(address))
+    kind, _, number = address.partition(":")
+    if kind == "local":
+        if not number.isdecimal() or int(number) < 1:
+            raise InputError(f"a local cluster is local:N with at least 1 worker, got {address!r}")
+        return int(number)
+    parts = re.fullmatch(r"(?:([a-z]+)://)?([^\s/:]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})/?", address)
+    if parts is None:
+        raise InputError(
+            "a cluster is local:N, the address of a scheduler such as tcp://host:8786, or its scheduler.json, "
+            f"got {address!r}"
+        )
+    return f"{parts[1] or 'tcp'}://{parts[2]}:{parts[3]}"
+
+
+def _address_in(path: Path) -> str:
+    """Return the address in a file that a scheduler has written."""
+    try:
+        address = json.loads(path.read_bytes())["address"]
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror}; is the scheduler running?") from None
+    except (ValueError, KeyError, TypeError):
+        address = None
+    if not isinstance(address, str) or "://" not in address:
+        raise FileError(path, "is no file of a dask scheduler: it must be JSON with an address")
+    return address
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep dask's log from the terminal: what matters of it is said in our words. Handlers of users stay."""
+    removed = [
+        (logger, handler)
+        for logger in map(logging.getLogger, _LOGGERS)
+        for handler in logger.handlers
+        if type(handler) is logging.StreamHandler
+    ]
+    nowhere = logging.NullHandler()
+    for logger, handler in removed:
+        logger.removeHandler(handler)
+        logger.addHandler(nowhere)
+    try:
+        yield
+    finally:
+        for logger, handler in removed:
+            logger.removeHandler(nowhere)
+            logger.addHandler(handler)
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Set a variable that processes started meanwhile shall have."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+@contextmanager
+def _client(place: int | str, say: Callable[[str], None]) -> Iterator[Any]:
+    """Connect to a cluster, which is started first if it is a number of workers."""
+    if isinstance(place, str):
+        with _connect(place, say) as client:
+            yield client
+        return
+    from dask import config
+
+    dask = _dask()
+    options = {
+        "threads_per_worker": 1,
+        "memory_limit": 0,  # none, as for other processes
+        "silence_logs": logging.CRITICAL,
+        "dashboard_address": "127.0.0.1:0",  # any free port: its web server cannot be left out, only the dashboard
+        "scheduler_kwargs": {"dashboard": False, "allowed_failures": 1},
+    }
+    with (
+        _environment("DASK_LOGGING__DISTRIBUTED", "critical"),
+        config.set(
+            {"distributed.deploy.lost-worker-timeout": "1 day"}
+        ),  # on a busy machine it takes time to start again
+        dask.LocalCluster(n_workers=place, **options) as started,
+        dask.Client(started, set_as_default=False) as client,
+    ):
+        try:
+            yield client
+        finally:
+            for nanny in started.workers.values():  # nobody waits for what is under way
+                nanny.close_gracefully()  # it would start the worker again
+                if nanny.pid:
+                    with suppress(ProcessLookupError):
+                        os.kill(nanny.pid, signal.SIGTERM)
+
+
+def _connect(address: str, say: Callable[[str], None]) -> Any:
+    """Return a client of a running scheduler."""
+    from distributed.versions import VersionMismatchWarning
+
+    _knock(address)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", VersionMismatchWarning)
+        try:
+            client = _dask().Client(address, timeout=CONNECT, set_as_default=False)
+        except OSError as error:
+            raise ClusterError(f"no dask scheduler answers at {address}: {error}") from None
+    for warning in caught:
+        say(f"the cluster may misunderstand this process: {warning.message}")
+    return client
+
+
+def _knock(address: str) -> None:
+    """See whether there is a scheduler: a client would wait forever for an answer from anything else."""
+    dask = _dask()
+
+    async def come_and_go() -> None:
+        security = dask.Security().get_connection_args("client")
+        await (await dask.comm.connect(address, timeout=CONNECT, **security)).close()
+
+    runner = dask.utils.LoopRunner()
+    runner.start()
+    try:
+        dask.utils.sync(runner.loop, come_and_go, callback_timeout=CONNECT)
+    except OSError:
+        raise ClusterError(
+            f"no dask scheduler answers at {address} within {CONNECT:g} s; is it running, and open to this machine?"
+        ) from None
+    except (ValueError, TypeError, RuntimeError, ImportError) as error:
+        raise InputError(f"{address} cannot be the address of a scheduler: {error}") from None
+    finally:
+        runner.stop()
+
+
+def _await_worker(client: Any, shown: str, patience: float, say: Callable[[str], None]) -> None:
+    """Wait until there is somebody to work."""
+    try:
+        client.wait_for_workers(1, timeout=min(1.0, patience))
+        return
+    except TimeoutError:
+        say(f"waiting up to {patience:g} s for a worker at {shown} (dask worker {shown}) ...")
+    try:
+        client.wait_for_workers(1, timeout=patience)
+    except TimeoutError:
+        raise ClusterError(f"no worker came to the cluster at {shown} within {patience:g} s") from None
+
+
+def _answers(client: Any, shown: str, say: Callable[[str], None]) -> Mapping[str, Any]:
+    """Return the versions of each worker, or why it cannot say them."""
+
+    async def ask() -> Mapping[str, Any]:
+        found: Mapping[str, Any] = await client.run(versions, on_error="return")
+        return found
+
+    asked = asyncio.run_coroutine_threadsafe(ask(), client.loop.asyncio_loop)
+    try:
+        return asked.result(ANSWER)
+    except TimeoutError:
+        asked.cancel()
+        say(f"not all workers at {shown} answer; whether they have the same versions shows when they play")
+        return {}
+
+
+def _check_versions(found: Mapping[str, Any], ours: Mapping[str, str], shown: str) -> None:
+    """Refuse workers that would play differently, with a table of who has what."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    differing: set[str] = set()
+    for worker, answer in found.items():
+        if isinstance(answer, OSError):  # it has gone in the meantime
+            continue
+        if isinstance(answer, Exception):
+            groups[f"cannot load meritfair ({answer})"].append(worker)
+        elif names := {name for name in {*ours, *answer} if answer.get(name) != ours.get(name)}:
+            differing |= names
+            groups[_listed(answer, names)].append(worker)
+    if groups:
+        here = f"\n  here: {_listed(ours, differing or {'meritfair'})};"
+        there = "".join(f"\n  {_named(workers)}: {has};" for has, workers in groups.items())
+        raise ClusterError(
+            f"workers at {shown} have other versions than this process:{here}{there}"
+            "\ninstall the same everywhere, and start those workers again"
+        )
+
+
+def _listed(has: Mapping[str, str], names: set[str]) -> str:
+    return ", ".join(f"{name} {has.get(name, 'none')}" for name in sorted(names))
+
+
+def _named(workers: list[str]) -> str:
+    """Return a few of many addresses.
+
+    Examples
+    --------
+    >>> _named(["tcp://a:1", "tcp://b:1", "tcp://c:1", "tcp://d:1", "tcp://e:1"])
+    'tcp://a:1, tcp://b:1, tcp://c:1 and 2 more'
+    """
+    few = ", ".join(workers[:3])
+    return few if len(workers) <= 3 else f"{few} and {len(workers) - 3} more"
