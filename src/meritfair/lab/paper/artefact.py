@@ -1,0 +1,148 @@
+"""What every figure and table of the reproduction is made of: a spec, a pure analysis, a drawing.
+
+`Artefact.specs` says what has to be played. `Artefact.analyse` turns the outcomes into `Findings`: numbers, tables, and
+a verdict for each claim of the paper, all computed. `Artefact.draw` draws the numbers and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from meritfair.lab.spec import Setting, Spec
+from meritfair.lab.tasks import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.figure import Figure
+
+__all__ = ["DATASETS", "SIZES", "Artefact", "Findings", "PaperTable", "Results", "Scale", "Verdict"]
+
+# the authors' instances; for CPAP those that their Table 1 fits
+DATASETS = {"synthetic": "Synthetic", "synthetic-alternate": "Synthetic-alternate", "cpap:reseed=false": "CPAP"}
+SIZES = ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20))
+
+Results: TypeAlias = Mapping[Setting, Outcome]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is played: the paper's T = 10,000 episodes and 30 runs, or less for a quick look."""
+
+    episodes: int = 10_000
+    runs: int = 30
+    seed: int = 0
+    quick: bool = False
+
+    @property
+    def note(self) -> str:
+        """What a figure has to say of it, empty at full scale."""
+        if not self.quick:
+            return ""
+        return f"Quick look: {self.episodes:,} episodes and {self.runs} runs; the paper has 10,000 and 30"
+
+    def episodes_of(self, paper: int) -> int:
+        """Return how many episodes to play where the paper has another number, in proportion, but 50 at least."""
+        return max(min(paper, 50), paper * self.episodes // 10_000)
+
+    def spec(self, **settings: Any) -> Spec:
+        """Return a spec on the authors' instances at this scale; what is given comes first."""
+        same = {"episodes": self.episodes, "runs": self.runs, "seed": self.seed, "authors": True}
+        return Spec(**{**same, **settings})
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim of the paper holds in what was played.
+
+    Attributes
+    ----------
+    claim : str
+        What the paper says, in our words, one sentence.
+    where : str
+        Where it says so: "Section 6.3, Figure 2".
+    holds : bool or None
+        None if the data cannot decide, as when an interval lies on both sides.
+    found : str
+        The numbers behind it, with intervals.
+    """
+
+    claim: str
+    where: str
+    holds: bool | None
+    found: str
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """A table: text for people, and the same in full precision for files.
+
+    Attributes
+    ----------
+    name : str
+        The name of its files, without suffix.
+    title : str
+    headings : sequence of str
+    cells : sequence of rows of str
+    columns : dict of str to list
+        For .csv: numbers as numbers.
+    """
+
+    name: str
+    title: str
+    headings: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    columns: Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an artefact says.
+
+    Attributes
+    ----------
+    numbers : Any
+        What is drawn, a frozen dataclass of the artefact's own.
+    caption : str
+        What the figure shows, which band or bar means what, and how to read it.
+    tables : tuple of PaperTable
+    verdicts : tuple of Verdict
+    headline : str
+        The one number to remember, in a sentence; empty if it has none.
+    """
+
+    numbers: Any
+    caption: str
+    tables: tuple[PaperTable, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    headline: str = ""
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A figure or table of the reproduction.
+
+    Attributes
+    ----------
+    name : str
+        The name of its files and of its place in the report: "figure-2".
+    title : str
+        "Figure 2: regret on Synthetic".
+    about : str
+        For a newcomer: what is asked here, and what was done. A short paragraph of plain text.
+    specs : callable
+        From the scale to what has to be played.
+    analyse : callable
+        From the outcomes of all settings of the specs, and the scale, to findings. Pure.
+    draw : callable, optional
+        From the numbers to a figure, in the style of all figures.
+    """
+
+    name: str
+    title: str
+    about: str
+    specs: Callable[[Scale], tuple[Spec, ...]]
+    analyse: Callable[[Results, Scale], Findings]
+    draw: Callable[[Any], Figure] | None = field(default=None)
