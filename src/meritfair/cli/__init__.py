@@ -36,10 +36,13 @@ def _top(
 ) -> None: ...
 
 
-from meritfair.cli import audit, bench, catalogue, compare, fit, simulate, theory  # noqa: E402
+from meritfair.cli import audit, bench, catalogue, compare, fit, reproduce, simulate, sweep, theory  # noqa: E402
 
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
+app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+app.command("sweep", epilog=sweep.EXAMPLES)(sweep.sweep)
+app.command("results", epilog=sweep.RESULTS_EXAMPLES)(sweep.results)
 app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
 app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)

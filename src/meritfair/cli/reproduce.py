@@ -1,0 +1,134 @@
+"""`meritfair reproduce`: every figure and table of the paper, and a report that says which claims hold."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
+from meritfair.cli.show import named_progress_bar, print_json, print_note, print_table
+
+if TYPE_CHECKING:
+    from meritfair.lab.report import Report
+    from meritfair.lab.reproduce import Plan, Played
+
+__all__ = ["EXAMPLES", "reproduce"]
+
+EXAMPLES = """A quick look in under a minute, then all of it as in the paper:
+
+[cyan]meritfair reproduce --quick[/]
+[cyan]meritfair reproduce[/]
+
+Two parts of it, in a folder of their own:
+
+[cyan]meritfair reproduce --only figure-2 --only table-1 --out mine[/]"""
+
+
+def reproduce(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A tenth of the episodes, a third of the runs: a look in under a minute.")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="Only this figure or table; repeat for more. See --list."),
+    ] = None,
+    names: Annotated[bool, typer.Option("--list", help="Say which figures and tables there are, and stop.")] = False,
+    workers: WorkersOption = None,
+    cluster: ClusterOption = None,
+    force: ForceOption = False,
+    out: Annotated[
+        Path | None, out_option("The folder for everything; by default paper, or paper-quick.", "FOLDER")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Play the paper's experiments again, draw every figure, fill every table, and say which claims hold.
+
+    Writes report.html, figures/ and tables/ into a folder. What is done is kept there: stopped at any time, the
+    same command goes on.
+    """
+    if names:
+        _list(as_json)
+        return
+    from meritfair.lab import reproduce as lab
+
+    scale = lab.QUICK if quick else lab.FULL
+    executor = make_executor(cluster, workers)
+    wanted = lab.plan(out or Path("paper-quick" if quick else "paper"), scale, only or (), workers)
+    try:
+        with named_progress_bar() as tell:
+            played = lab.play(wanted, executor=executor, force=force, progress=tell)
+        with named_progress_bar() as tell:
+            report = lab.write(wanted, played, progress=tell)
+    except KeyboardInterrupt:
+        done, total = wanted.done(), len(wanted.all_tasks)
+        typer.echo(f"stopped: {done:,} of {total:,} tasks are done; the same command goes on", err=True)
+        sys.exit(130)
+    (_show_json if as_json else _show)(wanted, played, report)
+    if report.left_out:
+        raise typer.Exit(1)
+
+
+def _list(as_json: bool) -> None:
+    from meritfair.lab.paper import ARTEFACTS
+
+    if as_json:
+        print_json([{"name": each.name, "title": each.title} for each in ARTEFACTS])
+    else:
+        print_table([("name", "left"), ("what it is", "left")], [(each.name, each.title) for each in ARTEFACTS])
+
+
+def _show_json(wanted: Plan, played: Played, report: Report) -> None:
+    sections = {
+        each.name: {
+            "title": each.title,
+            "headline": each.findings.headline,
+            "verdicts": [asdict(verdict) for verdict in each.findings.verdicts],
+            "files": each.files,
+        }
+        for each in report.sections
+    }
+    tally = played.tally
+    print_json(
+        {
+            "report": str(wanted.report),
+            "headlines": report.headlines,
+            "sections": sections,
+            "left_out": report.left_out,
+            "tasks": {"played": tally.played, "kept": tally.kept, "failed": len(tally.failed)},
+        }
+    )
+
+
+def _show(wanted: Plan, played: Played, report: Report) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+
+    console = Console(markup=False, highlight=False)
+    _complain(played, report)
+    print_note(f"Played {report.made_with['Played']}; {report.made_with['Time']}.")
+    if wanted.scale.quick:
+        print_note(f"{wanted.scale.note}. All of it: meritfair reproduce")
+    for line in report.summary:
+        console.print(line)
+    for headline in report.headlines:
+        console.print()
+        console.print(Padding(headline, (0, 0, 0, 2), expand=False))
+    console.print()
+    typer.echo(f"The report: {wanted.report}")
+
+
+def _complain(played: Played, report: Report) -> None:
+    """Say what went wrong, if anything did."""
+    from meritfair.lab.wording import several
+
+    tally = played.tally
+    for file in tally.damaged:
+        typer.echo(f"damaged, played again: {file}", err=True)
+    for title, why in report.left_out.items():
+        typer.echo(f"left out: {title}: {why}", err=True)
+    if tally.failed:
+        typer.echo(f"{several(len(tally.failed), 'task')} failed; the same command tries again", err=True)
