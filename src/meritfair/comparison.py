@@ -205,8 +205,6 @@ class Comparison:
         if suffix in NUMBERS:
             rows = self.table()
             columns = {name: [row[name] for row in rows] for name in rows[0]}
-            if suffix == ".csv":  # which has no other way to say that there is no number
-                columns = {name: ["" if _is_nan(cell) else cell for cell in column] for name, column in columns.items()}
             write_table(file, "comparisons", columns, {"meritfair": json.dumps(self.settings, sort_keys=True)})
         else:
             text = self._markdown() if suffix == ".md" else self._latex()
@@ -236,10 +234,6 @@ class Comparison:
 
 def _ends(value: Interval) -> tuple[tuple[str, float], ...]:
     return ("", value.mean), ("_low", value.low), ("_high", value.high)
-
-
-def _is_nan(cell: Any) -> bool:
-    return isinstance(cell, float) and math.isnan(cell)
 
 
 def compare(

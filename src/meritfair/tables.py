@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,7 +138,7 @@ def write_table(
     what : str
         What is kept in such a file, in the plural.
     columns : mapping
-        Cells by column.
+        Cells by column. In a .csv file a cell without a number (NaN) is empty.
     metadata : mapping, optional
         Further text, which only a Parquet file can hold.
     """
@@ -146,7 +147,8 @@ def write_table(
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        for row in zip(*columns.values(), strict=True):
+            writer.writerow(["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in row])
         write_whole(file, lambda temporary: temporary.write_text(text.getvalue(), encoding="utf-8", newline=""))
     else:
         import pyarrow as pa

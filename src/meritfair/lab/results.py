@@ -134,8 +134,6 @@ class Results:
         if suffix in NUMBERS:
             rows = self.table()
             columns = {name: [row[name] for row in rows] for name in rows[0]}
-            if suffix == ".csv":  # which has no other way to say that there is no number
-                columns = {name: ["" if x != x else x for x in column] for name, column in columns.items()}
             write_table(file, "results", columns, {"meritfair": self._about()})
         else:
             text = self._text(suffix == ".md")
