@@ -201,7 +201,9 @@ APPENDIX_A = Artefact(
         "FaWT-Q, of Li and Varakantham, is fair in another sense: it promises every arm two pulls in every L steps, "
         "and gives all others where Q-learning expects the most. MF-RMAB promises each arm a chance by its merit, and "
         "c says how much more those get who benefit more. The paper finds MF-RMAB more equal and no less rewarding. "
-        "Here both are played on the same arms, beside the paper's greedy Optimal."
+        "Here both are played on the same arms, beside the paper's greedy Optimal. FaWT-Q is played as its own authors "
+        "define it. The version that the paper was made with counts visits at the wrong key, refreshes the wrong index "
+        "and lets Q grow without bound, so it is a weaker rival, which may be why the paper finds otherwise."
     ),
     specs=_specs,
     analyse=_analyse,
