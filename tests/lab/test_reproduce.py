@@ -147,13 +147,5 @@ def test_processes_draw_the_same_as_this_one(tmp_path: Path) -> None:
     assert content(tmp_path / "here") == content(tmp_path / "there")
 
 
-@pytest.mark.slow
-def test_the_whole_paper_can_be_made_of_single_runs_of_a_few_episodes(tmp_path: Path) -> None:
-    report = lab.reproduce(tmp_path, Scale(episodes=10, runs=1, quick=True))
-    assert not report.left_out
-    assert len(report.sections) == len(ARTEFACTS)
-    assert len(report.headlines) <= 3
-
-
 def test_the_machine_is_said_in_words() -> None:
     assert "cores" in lab._machine()
