@@ -35,9 +35,9 @@ from meritfair.policies import registry
 from meritfair.policies.own import as_policy
 from meritfair.seeding import fresh_seed
 from meritfair.simulation import YARDSTICK, policy_under, simulate
-from meritfair.storage import check_suffix, write_whole
+from meritfair.storage import check_suffix
 from meritfair.tables import SUFFIXES as NUMBERS
-from meritfair.tables import latex_table, markdown_table, write_table
+from meritfair.tables import TEXT_SUFFIXES, write_table, write_text_table
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "ORACLE", "SUFFIXES", "Column", "Comparison", "compare"]
 
-SUFFIXES = (*NUMBERS, ".md", ".tex")
+SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 ORACLE = "°"  # marks a policy that knows the true arms
 _NONE, _BEST = "none", "whittle"
 _FROM_SUMMARY = (
@@ -207,24 +207,14 @@ class Comparison:
             columns = {name: [row[name] for row in rows] for name in rows[0]}
             write_table(file, "comparisons", columns, {"meritfair": json.dumps(self.settings, sort_keys=True)})
         else:
-            text = self._markdown() if suffix == ".md" else self._latex()
-            write_whole(file, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
+            headings = ["policy", *(column.heading for column in COLUMNS.values())]
+            write_text_table(file, headings, self.cells(), about=self._about(), note=self._note())
 
-    def _markdown(self) -> str:
-        headings = ["policy", *(column.heading for column in COLUMNS.values())]
-        comment = self._remark().replace("--", "-\\u002d")  # the same JSON, but no end of a comment
-        return f"<!-- {comment} -->\n\n{markdown_table(headings, self.cells())}\n{self._note()}\n"
-
-    def _latex(self) -> str:
-        headings = ["policy", *(column.heading for column in COLUMNS.values())]
-        table = latex_table(headings, self.cells())
-        return f"% {self._remark()}\n% {self._note()}\n% Needs \\usepackage{{booktabs}}.\n{table}"
-
-    def _remark(self) -> str:
+    def _about(self) -> str:
         """Return settings, seed and versions in one line, without the names of the arms, which may be very many."""
         settings = self.settings
         settings["problem"] = {name: value for name, value in settings["problem"].items() if name != "names"}
-        return "meritfair " + json.dumps(settings, sort_keys=True)
+        return json.dumps(settings, sort_keys=True)
 
     def _note(self) -> str:
         intervals = ", with 95 % bootstrap intervals" if self.none.runs > 1 else ""

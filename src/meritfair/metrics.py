@@ -43,7 +43,10 @@ __all__ = [
     "largest_after",
     "price_of_fairness",
     "ratio_interval",
+    "resampled",
 ]
+
+RESAMPLES = 2000
 
 
 def fairness_regret(given: npt.ArrayLike, fair: npt.ArrayLike) -> FloatArray:
@@ -252,7 +255,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def interval(values: npt.ArrayLike, seed: int = 0, resamples: int = 2000) -> Interval:
+def interval(values: npt.ArrayLike, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
     """Return the mean over runs with its 95 % percentile bootstrap interval.
 
     Examples
@@ -263,17 +266,20 @@ def interval(values: npt.ArrayLike, seed: int = 0, resamples: int = 2000) -> Int
     x = float_array("values", values)
     if len(x) < 2:
         return Interval(float(x.mean()), np.nan, np.nan)
-    low, high = np.quantile(x[_resampled(len(x), seed, resamples)].mean(axis=1), [0.025, 0.975])
+    low, high = np.quantile(x[resampled(len(x), seed, resamples)].mean(axis=1), [0.025, 0.975])
     return Interval(float(x.mean()), float(low), float(high))
 
 
-def _resampled(runs: int, seed: int, resamples: int) -> IntArray:
-    """Return runs drawn with putting back, as many as there are, shape (resamples, runs)."""
-    return np.asarray(stream(seed, "bootstrap").integers(0, runs, (resamples, runs)))
+def resampled(runs: int, seed: int, resamples: int = RESAMPLES, number: int = 0) -> IntArray:
+    """Return runs drawn with putting back, as many as there are, shape (resamples, runs).
+
+    Draws of another number are independent, for runs that have nothing in common.
+    """
+    return np.asarray(stream(seed, "bootstrap", number).integers(0, runs, (resamples, runs)))
 
 
 def ratio_interval(
-    numerator: npt.ArrayLike, denominator: npt.ArrayLike, seed: int = 0, resamples: int = 2000
+    numerator: npt.ArrayLike, denominator: npt.ArrayLike, seed: int = 0, resamples: int = RESAMPLES
 ) -> Interval:
     """Return the ratio of two means over the same runs, with a 95 % interval that draws both from the same runs.
 
@@ -293,7 +299,7 @@ def ratio_interval(
     mean = float(above.mean() / below.mean())
     if len(above) < 2:
         return Interval(mean, np.nan, np.nan)
-    picks = _resampled(len(above), seed, resamples)
+    picks = resampled(len(above), seed, resamples)
     over, under = above[picks].mean(axis=1), below[picks].mean(axis=1)
     ratios = over / np.where(under > 0, under, 1.0)
     low = np.quantile(np.where(under > 0, ratios, -np.inf), 0.025, method="lower")
@@ -302,7 +308,11 @@ def ratio_interval(
 
 
 def intervention_benefit(
-    reward: npt.ArrayLike, reward_none: npt.ArrayLike, reward_best: npt.ArrayLike, seed: int = 0, resamples: int = 2000
+    reward: npt.ArrayLike,
+    reward_none: npt.ArrayLike,
+    reward_best: npt.ArrayLike,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
 ) -> Interval:
     """Return the part of what can be won by pulling that a policy wins: 0 as if nobody was pulled, 1 as the best.
 
@@ -322,7 +332,7 @@ def intervention_benefit(
 
 
 def price_of_fairness(
-    reward: npt.ArrayLike, reward_best: npt.ArrayLike, seed: int = 0, resamples: int = 2000
+    reward: npt.ArrayLike, reward_best: npt.ArrayLike, seed: int = 0, resamples: int = RESAMPLES
 ) -> Interval:
     """Return the part of the best reward that a policy goes without: 0 is as the best, negative is better still.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,21 @@ if TYPE_CHECKING:
 
     from meritfair.arrays import FloatArray, IntArray
 
-__all__ = ["EMPTY", "SUFFIXES", "Table", "latex_table", "markdown_table", "numbered", "read_table", "write_table"]
+__all__ = [
+    "EMPTY",
+    "SUFFIXES",
+    "TEXT_SUFFIXES",
+    "Table",
+    "latex_table",
+    "markdown_table",
+    "numbered",
+    "read_table",
+    "write_table",
+    "write_text_table",
+]
 
 SUFFIXES = (".csv", ".parquet")
+TEXT_SUFFIXES = (".md", ".tex")
 EMPTY, _WRONG = -1, -2  # in columns of 0 and 1
 _LARGEST_WHOLE = 2**53  # beyond this, numbers in files may have been rounded
 
@@ -172,8 +185,22 @@ _LATEX = str.maketrans(
         "–": "--",
         "°": r"$^\circ$",
         "∞": r"$\infty$",
+        "≥": r"$\geq$",
+        "≤": r"$\leq$",
+        "±": r"$\pm$",
+        "×": r"$\times$",
+        "·": r"$\cdot$",
+        "→": r"$\rightarrow$",
+        "√": r"$\sqrt{}$",
+        "✓": r"$\checkmark$",  # of amssymb
+        "✗": r"$\times$",
+        "’": "'",
+        "“": "``",
+        "”": "''",
     }
 )
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_RAISED_NUMBER = re.compile(f"[{_RAISED}]+")
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -220,6 +247,30 @@ def latex_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([*parts, r"\end{tabular}", ""])
 
 
+def write_text_table(
+    file: Path, headings: Sequence[str], rows: Sequence[Sequence[str]], *, about: str, note: str
+) -> None:
+    """Write cells of text to a .md or .tex file, which replaces an old one once it is complete.
+
+    Parameters
+    ----------
+    file : Path
+    headings, rows
+        As for `markdown_table` and `latex_table`.
+    about : str
+        JSON with what the table is about, which readers of the document are not shown.
+    note : str
+        A remark below the table; in LaTeX, where captions are the author's own, a comment above it.
+    """
+    if file.suffix.lower() == ".md":
+        comment = about.replace("--", "-\\u002d")  # the same JSON, but no end of a comment
+        text = f"<!-- meritfair {comment} -->\n\n{markdown_table(headings, rows)}\n{note}\n"
+    else:
+        table = latex_table(headings, rows)
+        text = f"% meritfair {about}\n% {note}\n% Needs \\usepackage{{booktabs}}.\n{table}"
+    write_whole(file, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
+
+
 def _latex_lines(rows: Sequence[Sequence[list[str]]], *, at_bottom: bool) -> list[str]:
     """Return lines of LaTeX for rows whose cells have one or several lines."""
     lines = []
@@ -228,10 +279,22 @@ def _latex_lines(rows: Sequence[Sequence[list[str]]], *, at_bottom: bool) -> lis
         blanks = [[""] * (height - len(cell)) for cell in row]
         cells = [(blank + cell if at_bottom else cell + blank) for cell, blank in zip(row, blanks, strict=True)]
         for number, line in enumerate(zip(*cells, strict=True)):
-            texts = [text.translate(_LATEX) for text in line]
+            texts = [_in_latex(text) for text in line]
             small = number > 0 and not at_bottom
             lines.append(" & ".join(rf"{{\scriptsize {text}}}" if small and text else text for text in texts) + r" \\")
     return lines
+
+
+def _in_latex(text: str) -> str:
+    r"""Return a text with what LaTeX would take for something else, or does not know, in its own words.
+
+    Examples
+    --------
+    >>> print(_in_latex("≥ 4·10¹² %"))
+    $\geq$ 4$\cdot$10$^{12}$ \%
+    """
+    plain = str.maketrans(_RAISED, "0123456789")
+    return _RAISED_NUMBER.sub(lambda found: f"$^{{{found[0].translate(plain)}}}$", text.translate(_LATEX))
 
 
 def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:

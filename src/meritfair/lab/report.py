@@ -58,24 +58,6 @@ _DPI = 120
 _STRIP = 0.3  # inches
 _POWER = re.compile(r"\^(\d+(?:\.\d+)?)")
 _ALWAYS = ("datasets", "sizes", "policies", "merits", "episodes", "runs", "seed")  # what a spec always says
-_SIGNS = str.maketrans(
-    {
-        "≥": r"$\geq$",
-        "≤": r"$\leq$",
-        "±": r"$\pm$",
-        "×": r"$\times$",
-        "·": r"$\cdot$",
-        "→": r"$\rightarrow$",
-        "√": r"$\sqrt{}$",
-        "✓": r"$\checkmark$",  # of amssymb
-        "✗": r"$\times$",
-        "’": "'",
-        "“": "``",
-        "”": "''",
-    }
-)
-_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_RAISED_NUMBER = re.compile(f"[{_RAISED}]+")
 
 
 class Standing(NamedTuple):
@@ -233,21 +215,9 @@ def save_tables(tables: Sequence[PaperTable], folder: Path) -> tuple[Path, ...]:
     for table in tables:
         numbers, text = folder / f"{table.name}.csv", folder / f"{table.name}.tex"
         write_table(numbers, "tables", table.columns)
-        _write(text, _with_signs(latex_table(table.headings, table.cells)).encode())
+        _write(text, latex_table(table.headings, table.cells).encode())
         written += [numbers, text]
     return tuple(written)
-
-
-def _with_signs(text: str) -> str:
-    r"""Return LaTeX without the signs that it does not know by itself.
-
-    Examples
-    --------
-    >>> print(_with_signs("≥ 4·10¹²"))
-    $\geq$ 4$\cdot$10$^{12}$
-    """
-    plain = str.maketrans(_RAISED, "0123456789")
-    return _RAISED_NUMBER.sub(lambda found: f"$^{{{found[0].translate(plain)}}}$", text).translate(_SIGNS)
 
 
 def spec_text(spec: Spec) -> str:

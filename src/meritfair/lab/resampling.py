@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.metrics import Interval
-from meritfair.seeding import stream
+from meritfair.metrics import Interval, resampled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,8 +40,6 @@ __all__ = [
     "weights",
 ]
 
-_RESAMPLES = 2000
-
 
 @lru_cache(maxsize=64)
 def weights(runs: int, seed: int = 0, number: int = 0) -> FloatArray:
@@ -58,7 +55,7 @@ def weights(runs: int, seed: int = 0, number: int = 0) -> FloatArray:
     played = np.full((1, runs), 1 / runs)
     if runs < 2:
         return played
-    drawn = stream(seed, "bootstrap", number).integers(0, runs, (_RESAMPLES, runs))
+    drawn = resampled(runs, seed, number=number)
     times = (drawn[:, :, None] == np.arange(runs)).sum(axis=1)
     table = np.concatenate([played, times / runs])
     table.flags.writeable = False  # it is kept for the next who asks

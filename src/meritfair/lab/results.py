@@ -23,9 +23,9 @@ from meritfair.lab.store import Store
 from meritfair.lab.tasks import CURVES, Outcome, join
 from meritfair.lab.wording import Wording, several
 from meritfair.metrics import Interval
-from meritfair.storage import check_suffix, write_whole
+from meritfair.storage import check_suffix
 from meritfair.tables import SUFFIXES as NUMBERS
-from meritfair.tables import latex_table, markdown_table, write_table
+from meritfair.tables import TEXT_SUFFIXES, write_table, write_text_table
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SHOWN", "SUFFIXES", "Results", "load", "read_results"]
 
-SUFFIXES = (*NUMBERS, ".md", ".tex")
+SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 # what people are shown of the measures, the rest is in files of numbers
 SHOWN = {
     "fairness_regret": COLUMNS["fairness_regret"],
@@ -136,14 +136,13 @@ class Results:
             columns = {name: [row[name] for row in rows] for name in rows[0]}
             write_table(file, "results", columns, {"meritfair": self._about()})
         else:
-            text = self._text(suffix == ".md")
-            write_whole(file, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
+            self._write_text(file)
 
     def _about(self) -> str:
         """Return what is not in the table: which versions have played, and how much is missing."""
         return json.dumps({"versions": dict(self.manifest.versions), "missing": self.missing}, sort_keys=True)
 
-    def _text(self, markdown: bool) -> str:
+    def _write_text(self, file: Path) -> None:
         wording, shown = self.wording, self.shown
         headings = [*wording.headings, *(column.heading for column in shown.values())]
         cells = [
@@ -154,11 +153,7 @@ class Results:
         intervals = ", with 95 % bootstrap intervals" if more else ""
         missing = f" {self.warning}." if self.warning else ""
         note = f"{self.description}. Means over runs{intervals}; regret is added up over episodes.{missing}"
-        if markdown:
-            return f"<!-- meritfair {self._about()} -->\n\n{markdown_table(headings, cells)}\n{note}\n"
-        return (
-            f"% meritfair {self._about()}\n% {note}\n% Needs \\usepackage{{booktabs}}.\n{latex_table(headings, cells)}"
-        )
+        write_text_table(file, headings, cells, about=self._about(), note=note)
 
 
 def read_results(folder: str | PathLike[str]) -> Results:

@@ -26,6 +26,7 @@ from meritfair.lab.paper.artefact import Artefact, Findings, PaperTable
 from meritfair.lab.paper.panels import add_remark
 from meritfair.lab.resampling import interval_columns, shown, span
 from meritfair.lab.spec import Setting
+from meritfair.lab.wording import several
 from meritfair.plots import new_figure
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
     runs = len(panels[0].optimal.gini)
     remark = (
         f"Synthetic-alternate, the authors' instances · {episodes:,} episodes of {Setting.horizon} steps · "
-        f"{runs} run{'s' * (runs != 1)} · seed {scale.seed}. Bars: 95 % intervals."
+        f"{several(runs, 'run')} · seed {scale.seed}. Bars: 95 % intervals."
     )
     caption = (
         "Left: which part of all pulls each arm gets, arms in order of benefit; the grey line is an equal share. "

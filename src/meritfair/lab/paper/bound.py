@@ -21,8 +21,7 @@ import numpy as np
 
 from meritfair.lab.figures import COLORS, Band, band, draw_band, label_steps
 from meritfair.lab.paper.artefact import DATASETS, Artefact, Findings, PaperTable, Verdict
-from meritfair.lab.paper.panels import add_legend, add_remark, outcome_of
-from meritfair.lab.paper.published import played
+from meritfair.lab.paper.panels import add_legend, add_remark, outcome_of, played
 from meritfair.lab.resampling import below, every, shown, span
 from meritfair.metrics import interval
 from meritfair.model import theory

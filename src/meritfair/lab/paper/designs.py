@@ -29,6 +29,7 @@ from meritfair.lab.paper.artefact import DATASETS, Artefact, Findings, PaperTabl
 from meritfair.lab.paper.growth import SUBLINEAR, exponent
 from meritfair.lab.paper.panels import add_legend, add_remark
 from meritfair.lab.resampling import above, below, every, interval_columns, percent, shown, span
+from meritfair.lab.wording import several
 from meritfair.metrics import interval, ratio_interval
 from meritfair.plots import new_figure
 
@@ -173,8 +174,8 @@ def _analyse(results: Results, scale: Scale) -> Findings:
     parts = span((100 * each.computed.mean() for each in drawn), 1)
     beyond = max(0.0, *(float((each.missed["exact"] - each.chance["exact"]).mean()) for each in drawn))
     remark = (
-        f"The authors' instances · {learning.episodes:,} episodes of 200 steps · {learning.runs} run"
-        f"{'s' * (learning.runs != 1)} · merit exp(3 · benefit) · seed {learning.seed}.\n"
+        f"The authors' instances · {learning.episodes:,} episodes of 200 steps · "
+        f"{several(learning.runs, 'run')} · merit exp(3 · benefit) · seed {learning.seed}.\n"
         f"{BAND} Below: means of the instances, with lines from the least to the largest."
     )
     return Findings(

@@ -17,6 +17,7 @@ from meritfair.lab.figures import BAND, COLORS, Band, band, draw_band, label_ste
 from meritfair.lab.paper.artefact import DATASETS, PaperTable
 from meritfair.lab.paper.growth import exponent
 from meritfair.lab.resampling import interval_columns, shown
+from meritfair.lab.wording import several
 from meritfair.metrics import interval
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
     "growth_table",
     "make_panel",
     "outcome_of",
+    "played",
     "remark",
     "setting_of",
     "unless_short",
@@ -217,12 +219,16 @@ def add_remark(figure: Figure, text: str) -> None:
     figure.supxlabel(text, fontsize=8.5, color="#444444", x=0.01, ha="left")
 
 
+def played(scale: Scale, what: str, c: int = 3) -> str:
+    """Return what was played, in a line."""
+    length, runs = f"{scale.episodes:,} episodes of 200 steps", several(scale.runs, "run")
+    return f"{what}, the authors' instances · {length} · {runs} · merit exp({c} · benefit) · seed {scale.seed}."
+
+
 def remark(scale: Scale, what: str, c: int = 3, more: str = EXPONENTS) -> str:
     """Return what was played, in a line, and in another what lines, bands and numbers are."""
-    runs = f"{scale.runs} run{'s' * (scale.runs != 1)}"
-    played = f"{what}, the authors' instances · {scale.episodes:,} episodes of 200 steps · {runs}"
     below = " ".join([*[BAND] * (scale.runs > 1), *[more] * bool(more)])
-    return f"{played} · merit exp({c} · benefit) · seed {scale.seed}.\n{below}".rstrip()
+    return f"{played(scale, what, c)}\n{below}".rstrip()
 
 
 def unless_short(verdicts: Iterable[Verdict], scale: Scale) -> tuple[Verdict, ...]:

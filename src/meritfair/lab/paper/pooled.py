@@ -32,6 +32,7 @@ from meritfair.lab.resampling import (
     shown,
     weights,
 )
+from meritfair.lab.wording import several
 from meritfair.metrics import Interval, interval, ratio_interval
 from meritfair.plots import new_figure
 
@@ -119,7 +120,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
     curves = tuple(Curves(label, {name: band(of[name]) for name in BELIEFS}) for label, of in found.items())
     remark = (
         f"{_SIZE[0]} arms, {_SIZE[1]} pulled at each round, the authors' instances · {spec.episodes} rounds, states "
-        f"run on · {spec.runs} run{'s' * (spec.runs != 1)} · merit exp(3 · benefit) · seed {spec.seed}.\n"
+        f"run on · {several(spec.runs, 'run')} · merit exp(3 · benefit) · seed {spec.seed}.\n"
         f"{BAND} Last panel: 95 % intervals; grey line: {_ROUNDS} rounds."
     )
     return Findings(

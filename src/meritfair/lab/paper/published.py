@@ -33,7 +33,6 @@ from meritfair.seeding import stream
 
 if TYPE_CHECKING:
     from meritfair.arrays import FloatArray
-    from meritfair.lab.paper.artefact import Scale
     from meritfair.lab.tasks import Outcome
     from meritfair.metrics import Interval
 
@@ -47,7 +46,6 @@ __all__ = [
     "Printed",
     "could_be",
     "make_cell",
-    "played",
     "printed",
     "unreached",
 ]
@@ -182,10 +180,3 @@ def make_cell(outcome: Outcome, quantity: str, row: Printed, seed: int) -> Cell:
         range=could_be(by_authors, ALPHA / COMPARISONS, seed=seed) if whole else (math.nan, math.nan),
         unreached=short,
     )
-
-
-def played(scale: Scale, what: str, c: int = 3) -> str:
-    """Return what was played, in a line."""
-    runs = f"{scale.runs} run{'s' * (scale.runs != 1)}"
-    length = f"{scale.episodes:,} episodes of 200 steps"
-    return f"{what}, the authors' instances · {length} · {runs} · merit exp({c} · benefit) · seed {scale.seed}."

@@ -19,7 +19,7 @@ import numpy as np
 
 from meritfair.lab.figures import COLORS
 from meritfair.lab.paper.artefact import DATASETS, SIZES, Artefact, Findings, PaperTable, Verdict
-from meritfair.lab.paper.panels import add_remark, outcome_of
+from meritfair.lab.paper.panels import add_remark, outcome_of, played
 from meritfair.lab.paper.published import (
     ALPHA,
     COMPARISONS,
@@ -27,11 +27,11 @@ from meritfair.lab.paper.published import (
     MEASURES,
     RUNS,
     make_cell,
-    played,
     printed,
     unreached,
 )
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, shown, span, weights
+from meritfair.lab.wording import several
 from meritfair.plots import new_figure
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _over_sizes(results: Results, scale: Scale, cells: Sequence[Cell]) -> tuple[
     }
     factors = {key: factor(values) for key, values in means.items()}
     short = sum(each.unreached for each in cells)
-    note = f" (t0 was not reached in {short} run{'s' * (short != 1)}, where it counts as T)" if short else ""
+    note = f" (t0 was not reached in {several(short, 'run')}, where it counts as T)" if short else ""
     return (
         _steadier(factors, note),
         _grows({title: ratio(means[title, "G"][-1], means[title, "G"][0]) for title in DATASETS.values()}),
