@@ -325,7 +325,7 @@ class TestLosses:
         monkeypatch.setattr(cluster_executor, "_BEAT", 0.2)
         monkeypatch.setattr(cluster_executor, "SILENCE", 1.0)
         with cluster(machines.address) as executor:
-            call = executor.submit(time.sleep, 2)
+            call = executor.submit(time.sleep, 4)
             time.sleep(0.5)
             machines.scheduler.send_signal(signal.SIGSTOP)
             try:

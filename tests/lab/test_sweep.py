@@ -275,10 +275,15 @@ def test_progress_is_told_while_waiting(tmp_path: Path) -> None:
 
     assert run_sweep(TASKS[:1], tmp_path, executor=Slow(1), progress=progress).played == 1
     assert len(times) >= 6
-    assert max(np.diff(times[:6])) < 2
+    assert max(np.diff(times[:6])) < AT_ONCE
 
 
-def test_an_error_in_progress_stops_the_sweep_and_keeps_what_is_done(tmp_path: Path) -> None:
+def test_an_error_in_progress_stops_the_sweep_and_keeps_what_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "_AT_ONCE", 1)
+    monkeypatch.setattr(sweep, "_GLANCE", 0.0)  # told after each task
+
     def progress(name: str, done: int, total: int) -> None:
         if done:
             raise LookupError("enough")
@@ -286,7 +291,7 @@ def test_an_error_in_progress_stops_the_sweep_and_keeps_what_is_done(tmp_path: P
     with pytest.raises(LookupError, match="enough"):
         run_sweep(TASKS, tmp_path, executor=quick(), progress=progress)
     done, _, damaged = Store(tmp_path).scan(TASKS)
-    assert 0 < len(done) < 16
+    assert 1 <= len(done) <= 2  # the second was begun, and may have been finished
     assert not damaged
 
 
