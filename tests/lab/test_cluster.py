@@ -130,6 +130,7 @@ def _dask(*arguments: str, **environment: str) -> subprocess.Popen[bytes]:
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     with Machines.started(tmp_path_factory.mktemp("machines"), workers=2) as started:
+        until(lambda: started.count() == 2)
         yield started
 
 
