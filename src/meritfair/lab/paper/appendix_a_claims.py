@@ -151,6 +151,13 @@ def _counted(pairs: Sequence[tuple[Panel, Player, Player]]) -> str:
     return f"{len(pairs)} ({_names(pairs)})" if pairs else "none"
 
 
+def _scored(won: str, lost: str, pairs: Sequence[tuple[Panel, Player, Player]], answers: Sequence[bool | None]) -> str:
+    """Return in how many pairs a claim holds, and for which it does not: "won in 2 of 3 pairs, lost for c = 3 ..."."""
+    against = [pair for pair, answer in zip(pairs, answers, strict=True) if answer is False]
+    found = f"{won} in {answers.count(True)} of {len(pairs)} pairs"
+    return f"{found}, {lost} for {_names(against)}" if against else found
+
+
 def _by_size(panels: Iterable[Panel], tell: Callable[[Panel], str]) -> str:
     return "; ".join(f"N = {each.n_arms}: {tell(each)}" for each in panels)
 
@@ -166,7 +173,6 @@ def _knobs(knobs: Sequence[int]) -> str:
 def _egalitarian(panels: tuple[Panel, ...]) -> Verdict:
     pairs = _pairs(panels, _MODERATE)
     answers = [below(panel.unequal(one, other), 0.0) for panel, one, other in pairs]
-    against = [pair for pair, answer in zip(pairs, answers, strict=True) if answer is False]
 
     def ginis(panel: Panel) -> str:
         ours, theirs = panel.of("merit-fair", _MODERATE), panel.of("fawt-q")
@@ -174,8 +180,7 @@ def _egalitarian(panels: tuple[Panel, ...]) -> Verdict:
             *(_each(kind, lambda each: f"{each.gini.mean():.2f}") for kind in (ours, theirs))
         )
 
-    found = f"Its Gini coefficient is surely lower in {answers.count(True)} of {len(pairs)} pairs"
-    found += f", surely higher for {_names(against)}" if against else ""
+    found = _scored("Its Gini coefficient is surely lower", "surely higher", pairs, answers)
     return Verdict(
         f"MF-RMAB (c = {_knobs(_MODERATE)}) is more egalitarian than FaWT-Q (each L).",
         _WHERE,
@@ -260,13 +265,11 @@ def _ignores(panels: tuple[Panel, ...]) -> Verdict:
 def _worst_arms(panels: tuple[Panel, ...]) -> Verdict:
     pairs = _pairs(panels, _MODERATE)
     answers = [above(panel.mean(one.worst - other.worst), 0.0) for panel, one, other in pairs]
-    against = [pair for pair, answer in zip(pairs, answers, strict=True) if answer is False]
 
     def worst(panel: Panel) -> str:
         return _each(panel.of("merit-fair"), lambda each: percent(each.worst.mean()))
 
-    found = f"It gets more than with FaWT-Q in {answers.count(True)} of {len(pairs)} pairs"
-    found += f", less for {_names(against)}" if against else ""
+    found = _scored("It gets more than with FaWT-Q", "less", pairs, answers)
     return Verdict(
         f"MF-RMAB (c = {_knobs(_MODERATE)}) gives exposure to the worst arms as well, where FaWT-Q does not.",
         _WHERE,
