@@ -1,8 +1,9 @@
 """How kernels are compiled, and where the result is kept.
 
 Numba notices a change in the file of a cached function, but not in the files of what it calls, and would go on
-with wrong machine code. So the cache lies in a directory named by a hash of all the engine's source: another
-source, another directory. Where nothing can be written, each process compiles for itself.
+with wrong machine code; and it runs whatever bytes its cache holds. So the engine keeps its machine code itself: in a
+directory named by a hash of all its source (another source, another directory), a file for each function, signature
+and processor, with a checksum. Where nothing can be written, each process compiles for itself.
 
 Kernels are serial and release the GIL; ``parallel=True`` is never used, as its thread pools do not survive a fork.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import sys
 import tempfile
 from contextlib import suppress
@@ -18,14 +20,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
+import numpy as np
 from numba.core import cgutils, event
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
+from numba.core.serialize import dumps
 from numba.extending import intrinsic
+
+from meritfair.errors import FileError, MeritfairError
+from meritfair.storage import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "CodeFiles",
     "address",
     "cache_directory",
     "call",
@@ -46,6 +56,8 @@ _if_unlikely: Any = cgutils.if_unlikely
 _unliteral: Any = numba.types.unliteral
 _listen: Any = event.register
 _Arguments: Any = numba.types.StarArgTuple
+_Code: Any = CompileResult
+_pickled: Any = dumps
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -69,27 +81,43 @@ def _user_cache() -> Path:
 
 
 def _source_hash() -> str:
-    """Return a name for this very source of the engine, on this version of Numba."""
-    total = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    """Return a name for this very source of the engine, on these versions of what compiles it."""
+    total = hashlib.sha256(f"{numba.__version__} {np.__version__} {sys.version}".encode())
     for file in sorted(Path(__file__).parent.glob("*.py")):
         total.update(file.name.encode())
         total.update(file.read_bytes())
     return total.hexdigest()[:20]
 
 
-def cache_directory() -> Path | None:
-    """Return the directory that holds the compiled kernels of this source, or None if it cannot be written to."""
+def _directory() -> Path | None:
+    """Return where the machine code of this source belongs, whether it is there or not; None without a home."""
     try:
-        directory = _user_cache() / "meritfair" / _source_hash()
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory) as room:
-            room.write(bytes(1_000_000))  # about what the kernels take
-        return directory
-    except (OSError, RuntimeError):  # no such home, no permission, no space
+        return _user_cache() / "meritfair" / _source_hash()
+    except RuntimeError:
         return None
 
 
-_CACHE = cache_directory()
+def cache_directory() -> Path | None:
+    """Return the directory that holds the compiled kernels of this source, or None if it cannot be written to."""
+    directory = _directory()
+    try:
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=directory) as room:
+                room.write(bytes(1_000_000))  # about what the kernels take
+    except OSError:  # no permission, no space
+        return None
+    return directory
+
+
+_CACHE = _directory()
+
+
+def _compile(function: _Function, **options: Any) -> Any:
+    """Have Numba compile a function when it is first called."""
+    if config.DISABLE_JIT:
+        raise MeritfairError("NUMBA_DISABLE_JIT is set, but the engine works only when Numba compiles it: unset it")
+    return numba.njit(**options)(function)
 
 
 def kernel(function: _Function) -> _Function:
@@ -98,39 +126,90 @@ def kernel(function: _Function) -> _Function:
 
 
 def _kept(function: _Function, **options: bool) -> _Function:
-    """Compile a function at its first call, and keep the result where that can be done."""
-    if _CACHE is None:
-        here: _Function = numba.njit(**_OPTIONS, **options)(function)
-        return here
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(_CACHE)  # read when the function is decorated
-    try:
-        compiled: Any = numba.njit(cache=True, **_OPTIONS, **options)(function)
-    finally:
-        config.CACHE_DIR = before
-    compiled._cache = _CarefulCache(compiled._cache)
+    """Compile a function at its first call; keep the result if the directory's name tells its source."""
+    compiled = _compile(function, **_OPTIONS, **options)
+    if _CACHE is not None and function.__module__.startswith(_ENGINE):
+        compiled._cache = CodeFiles(function, _CACHE)
     kept: _Function = compiled
     return kept
 
 
-class _CarefulCache:
-    """Numba's cache of a function, which then survives a damaged file and a full disk: it compiles anew."""
+class CodeFiles(NullCache):
+    """The kept machine code of a function, in the place of Numba's cache.
 
-    def __init__(self, cache: Any) -> None:
-        self._inner = cache
+    One wrong bit in machine code can crash the process. So a file begins with a SHA-256 checksum of the rest and of
+    whose code it is, and nothing else of it is looked at before they agree. If they do not, the function is compiled
+    and the file written again. Files are replaced in one step, and two processes that write one write the same code.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+    def __init__(self, function: Callable[..., Any], directory: Path) -> None:
+        self._directory = directory
+        self._function = function
 
-    def load_overload(self, *signature: Any) -> Any:
+    @property
+    def cache_path(self) -> str:
+        """The directory, for Numba's statistics."""
+        return str(self._directory)
+
+    def _place(self, signature: Any, codegen: Any) -> tuple[Path, bytes]:
+        """Return the file for this signature on this processor, and what its checksum begins with."""
+        name = f"{self._function.__module__}.{self._function.__qualname__}"
+        key = f"{name} {signature} {codegen.magic_tuple()} ".encode()
+        return self._directory / f"{self._function.__name__}-{hashlib.sha256(key).hexdigest()[:20]}.code", key
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return the code that is kept for a signature, or None if there is none that can be used."""
+        target.refresh()  # as Numba does, so that the code finds what it is linked with
+        file, key = self._place(signature, target.codegen())
         try:
-            return self._inner.load_overload(*signature)
-        except Exception:  # damaged bytes can make unpickling fail in any way
+            content = file.read_bytes()
+        except OSError:  # not there, or not for us
             return None
+        checksum, code = content[:_CHECKSUM], content[_CHECKSUM:]
+        if checksum != hashlib.sha256(key + code).digest():
+            _tell(f"damaged machine code in {self._directory} is not used; ", once="damage")
+            return None
+        return _Code._rebuild(target, *pickle.loads(code))
 
-    def save_overload(self, *signature_and_code: Any) -> None:
-        with suppress(OSError):
-            self._inner.save_overload(*signature_and_code)
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep the code of a signature, if there is room."""
+        file, key = self._place(signature, compiled.codegen)
+        code: bytes = _pickled(compiled._reduce())
+        content = hashlib.sha256(key + code).digest() + code
+        with suppress(OSError, FileError):
+            self._directory.mkdir(parents=True, exist_ok=True)
+            write_whole(file, lambda temporary: temporary.write_bytes(content))
+
+
+_CHECKSUM = hashlib.sha256().digest_size
+_told: set[str] = set()
+
+
+def _tell(damage: str = "", *, once: str = "compiling") -> None:
+    """Tell the user, once, why a call takes so long."""
+    if once not in _told:
+        _told.update({once, "compiling"})
+        kept = (
+            "once for this version"
+            if cache_directory() is not None
+            else "in every new process, as no cache directory can be written to; NUMBA_CACHE_DIR can name one"
+        )
+        text = f"meritfair: {damage}compiling the engine for this machine, {kept}: 10 to 20 seconds ..."
+        print(text, file=sys.stderr, flush=True)
+
+
+class _Listener(event.Listener):
+    """Notices when Numba compiles a function of the engine."""
+
+    def on_start(self, happened: Any) -> None:
+        if happened.data["dispatcher"].py_func.__module__.startswith(_ENGINE):
+            _tell()
+
+    def on_end(self, happened: Any) -> None:
+        pass
+
+
+_listen("numba:compile", _Listener())
 
 
 def stage(function: _Function) -> _Function:
@@ -149,7 +228,7 @@ def own_stage(function: Any) -> Any:
         if function.py_func.__module__.startswith(_ENGINE):
             return function
         function = function.py_func
-    return numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    return _compile(function, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 
 
 _signatures: set[tuple[Any, ...]] = set()  # the types of the arguments of all stages
@@ -205,38 +284,11 @@ call_void = _caller(numba.void, may_raise=True)
 
 def part(function: _Function) -> _Function:
     """Compile a function that is called by kernels only."""
-    compiled: _Function = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)
+    compiled: _Function = _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)
     return compiled
 
 
 def inlined(function: _Function) -> _Function:
     """Compile a function into what calls it: for tuples of arrays, which are slow to hand over."""
-    compiled: _Function = numba.njit(inline="always", **_OPTIONS)(function)
+    compiled: _Function = _compile(function, inline="always", **_OPTIONS)
     return compiled
-
-
-class _SayOnce(event.Listener):
-    """Tells the user, once, why the first call takes so long."""
-
-    said = False
-
-    def on_start(self, happened: Any) -> None:
-        dispatcher = happened.data["dispatcher"]
-        if self.said or not dispatcher.py_func.__module__.startswith(_ENGINE):
-            return
-        self.said = True
-        if _CACHE is None:
-            kept = "in every new process, as no cache directory can be written to; NUMBA_CACHE_DIR can name one"
-        else:
-            kept = "once for this version"
-        print(
-            f"meritfair: compiling the engine for this machine, {kept}: 10 to 20 seconds ...",
-            file=sys.stderr,
-            flush=True,
-        )
-
-    def on_end(self, happened: Any) -> None:
-        pass
-
-
-_listen("numba:compile", _SayOnce())
