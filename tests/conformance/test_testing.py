@@ -168,6 +168,26 @@ class Counting(Policy):
 
 
 @dataclass(frozen=True)
+class Alternating(Policy):
+    """Favours one half of the arms, then the other."""
+
+    name: ClassVar[str] = "alternating"
+
+    def plan(self, view: View) -> Lottery:
+        turn = getattr(self, "_turn", 0)
+        object.__setattr__(self, "_turn", 1 - turn)
+        return Lottery(1.0 + (np.arange(float(view.n_arms)) + turn) % 2)
+
+
+TURNS: list[int] = []
+
+
+def alternates_by_a_global(view: View) -> Lottery:
+    TURNS.append(1)
+    return Lottery(1.0 + (np.arange(float(view.n_arms)) + len(TURNS)) % 2)
+
+
+@dataclass(frozen=True)
 class LearningInItself(Policy):
     """Remembers the best that it ever saw of an arm, outside of its memory."""
 
@@ -377,15 +397,17 @@ BROKEN: list[tuple[Any, Check, str]] = [
     (favours_the_first, testing.check_relabelling, "after the same history that of arm"),
     (looks_at_neighbours, testing.check_relabelling, "after the same history that of arm"),
     (favours_the_first_by_luck, testing.check_relabelling, "on average"),
-    (draws_from_the_global_generator, testing.check_seeds, "a run must be the same, but played again with the same"),
-    (Counting(), testing.check_seeds, "a run must be the same"),
-    (LearningInItself(), testing.check_seeds, "a run must be the same"),
+    (draws_from_the_global_generator, testing.check_seeds, "random numbers that are not from View.luck"),
+    (Counting(), testing.check_seeds, "changes itself between plans: it keeps hidden state"),
+    (Alternating(), testing.check_seeds, "changes itself between plans: it keeps hidden state"),
+    (alternates_by_a_global, testing.check_seeds, "keeps hidden state outside of itself"),
+    (LearningInItself(), testing.check_seeds, "keeps hidden state outside of itself"),
     (leaves_the_ranking_to_chance, testing.check_seeds, "a run must be the same"),
     (leaks_between_runs, testing.check_runs, "a run must be the same, but as one of 1 and as one of 3"),
     (depends_on_the_number_of_runs, testing.check_runs, "a run must be the same"),
     (shares_luck_between_runs, testing.check_runs, "a run must be the same"),
-    (draws_from_the_global_generator, testing.check_restart, "the choice must be the same, but in round"),
-    (Counting(), testing.check_restart, "of one that went on and of a learner saved before the choice of round"),
+    (draws_from_the_global_generator, testing.check_restart, "random numbers that are not from View.luck"),
+    (Counting(), testing.check_restart, "changes itself between plans: it keeps hidden state"),
     (
         NotPlain(),
         testing.check_restart,
@@ -396,6 +418,7 @@ BROKEN: list[tuple[Any, Check, str]] = [
     (shares_luck_between_runs, testing.check_runs_together, "but the index of plans was another"),
     (changes_its_view, testing.check_runs_together, "leave its view as it is, but it has changed true_transitions"),
     (changes_the_memory_of_its_view, testing.check_runs_together, "leave its view as it is, but it has changed memory"),
+    (Counting(), testing.check_no_secrets, "changes itself between plans: it keeps hidden state"),
     (peeks, testing.check_no_secrets, "not an oracle must plan without the true arms, but it cannot: index must"),
     (peeks_in_simulation, testing.check_no_secrets, "must not depend on the true arms unless its policy is an oracle"),
     (SaysItIsConstant(), testing.check_constant, "the index of episodes 1 and 9 was not"),
@@ -415,6 +438,15 @@ BROKEN: list[tuple[Any, Check, str]] = [
 def test_what_is_broken_is_found(policy: Any, check: Check, message: str) -> None:
     with pytest.raises(ConformanceError, match=message):
         check(policy)
+
+
+def test_hidden_state_is_told_once_with_all_the_checks_that_it_fails() -> None:
+    with pytest.raises(ConformanceError) as raised:
+        check_policy(Counting())
+    text = str(raised.value)
+    assert text.count("it keeps hidden state") == 1
+    assert "check_seeds, check_runs, check_restart" in text
+    assert "must not depend on the true arms" not in text
 
 
 # ---- a broken engine or learner, where no policy can do wrong

@@ -84,7 +84,7 @@ def check_policy(policy: AnyPolicy, n_arms: int = 6, budget: int = 2) -> None:
     Raises
     ------
     ConformanceError
-        If some check fails; its text has a line for each.
+        If some check fails; its text has a line for each reason.
 
     Examples
     --------
@@ -100,11 +100,13 @@ def check_policy(policy: AnyPolicy, n_arms: int = 6, budget: int = 2) -> None:
     check_ties: arms that are alike must be pulled alike: in 120 first rounds arm 0 was pulled 120 times, ...
     check_relabelling: chances must go with the arms, whatever their order: after the same history ...
     """
-    name, failures = Case.of(policy, n_arms, budget).policy.name, []
+    name = Case.of(policy, n_arms, budget).policy.name
+    failed: dict[str, list[str]] = {}  # which checks fail for the same reason
     for check in CHECKS:
         try:
             check(policy, n_arms, budget)
         except ConformanceError as error:
-            failures.append(f"\n{check.__name__}: {error}")
-    if failures:
-        raise ConformanceError(f"{name} fails {len(failures)} of {len(CHECKS)} checks:{''.join(failures)}")
+            failed.setdefault(str(error), []).append(check.__name__)
+    if failed:
+        number, lines = sum(map(len, failed.values())), [f"\n{', '.join(who)}: {why}" for why, who in failed.items()]
+        raise ConformanceError(f"{name} fails {number} of {len(CHECKS)} checks:{''.join(lines)}")

@@ -13,6 +13,7 @@ import numpy as np
 from meritfair.policies import registry
 from meritfair.policies.learner import Learner
 from meritfair.testing.cases import as_check, check_same_choice, fail
+from meritfair.testing.views import hidden_state
 
 if TYPE_CHECKING:
     from meritfair.policies.base import Policy
@@ -30,6 +31,9 @@ def check_seeds(case: Case) -> None:
     What was simulated or drawn can then be made again by anyone. A policy draws from `View.luck` alone, and keeps
     nothing outside of its plans: neither in NumPy's global generator nor in itself.
     """
+    hidden = hidden_state(case)
+    if hidden:
+        fail(hidden)
     first = case.simulate(21, runs=4, episodes=6, horizon=5)
     for workers in (1, 2):
         again = case.simulate(21, runs=4, episodes=6, horizon=5, workers=workers)

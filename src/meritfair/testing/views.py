@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from meritfair.policies.plans import Plan
     from meritfair.testing.cases import Case
 
-__all__ = ["check_constant", "check_no_secrets", "check_runs_together", "has_quotas"]
+__all__ = ["check_constant", "check_no_secrets", "check_runs_together", "has_quotas", "hidden_state"]
 
 
 @as_check
@@ -79,6 +79,28 @@ def check_constant(case: Case) -> None:
     part = _difference(_parts(first), _parts(_plan(case, later)))
     if part is not None:
         fail(f"a constant policy must plan the same in all episodes, but the {part} of episodes 1 and 9 was not")
+
+
+def hidden_state(case: Case) -> str:
+    """Return what is wrong if the same view, with the same luck, does not always give the same plan; else ""."""
+    view, other = _view(case, runs=2, seed=131), _view(case, runs=2, seed=132)
+    try:
+        policy, twin = deepcopy(case.policy), deepcopy(case.policy)
+        first, _, *again = (_parts(policy.plan(deepcopy(each))) for each in (view, other, view, view, view))
+        by_twin = _parts(twin.plan(deepcopy(view)))
+    except Exception:  # then something else is wrong as well
+        return ""
+    part = next(filter(None, (_difference(first, each) for each in again)), None)
+    if part is None:
+        return ""
+    if _difference(first, by_twin) is None:
+        what = "the policy changes itself between plans: it keeps hidden state"
+    else:
+        what = "the policy keeps hidden state outside of itself, or draws random numbers that are not from View.luck"
+    return (
+        f"{what}. The same view gave another {part} when it was planned again. Runs would share such state and a "
+        "restart would lose it: plan from the view and the settings alone; a StepLearner can learn in its memory"
+    )
 
 
 def has_quotas(case: Case) -> bool:
