@@ -427,6 +427,17 @@ def test_progress_is_told_until_all_is_done() -> None:
 # ---- logs from arrays and files
 
 
+@pytest.mark.parametrize("log", [3, None, "draws.csv"])
+def test_what_is_not_a_log_is_refused(log: Any) -> None:
+    with pytest.raises(InputError, match=f"log must be a DrawLog, such as read_draws returns, got {log!r}"):
+        audit(log)
+
+
+def test_a_flag_is_true_or_false() -> None:
+    with pytest.raises(InputError, match="fixed_budget must be true or false, got 'no'"):
+        audit(DrawLog([1], ["a"], [0.5], [1]), fixed_budget="no")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

@@ -209,6 +209,16 @@ def test_a_policy_needs_a_name(policy: Any) -> None:
     assert names() == OWN
 
 
+def test_a_policy_without_a_name_cannot_be_played() -> None:
+    for attempt in (
+        lambda: mf.simulate(ARMS, Nameless(), **QUICK),
+        lambda: mf.compare(ARMS, [Nameless()], **QUICK),
+        lambda: Nameless().start(3, 1),
+    ):
+        with pytest.raises(mf.InputError, match=r"a policy needs a name, .*Nameless object .* has none"):
+            attempt()
+
+
 @pytest.mark.parametrize("thing", [mf.Random(), None, "random", 3, int, Lottery, [lottery]])
 def test_what_is_not_a_policy_is_refused(thing: Any) -> None:
     with pytest.raises(mf.InputError, match="a policy must be a class derived from Policy, or a function that plans"):
@@ -248,6 +258,8 @@ def test_packages_add_up_and_their_names_are_suggested(install: Any) -> None:
     [
         ("plugin:Everyone", "import a_module_that_is_not_there", "No module named 'a_module_that_is_not_there'"),
         ("plugin:Everyone", "1 / 0", "division by zero"),
+        ("plugin:Everyone", "import sys; sys.exit(3)", "SystemExit(3)"),
+        ("plugin:Everyone", "import asyncio; raise asyncio.CancelledError", "CancelledError()"),
         ("plugin:Everyone", "def broken(:", "invalid syntax"),
         ("plugin:Nobody", PLUGIN, "has no attribute 'Nobody'"),
         ("plugin_elsewhere:Everyone", PLUGIN, "No module named 'plugin_elsewhere'"),
@@ -268,6 +280,12 @@ def test_a_package_that_cannot_be_loaded_is_named_and_harms_no_other(
         assert set(names()) == {*OWN, "broken", "everyone"}
     assert create("everyone").name == "everyone"
     assert create("random") == mf.Random()
+
+
+def test_an_interrupt_while_a_package_is_loaded_is_an_interrupt(install: Any) -> None:
+    install({"everyone": "plugin:Everyone"}, "raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        create("everyone")
 
 
 def test_a_package_must_call_its_policy_as_its_entry_point_does(install: Any) -> None:

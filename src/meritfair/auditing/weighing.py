@@ -18,14 +18,15 @@ from meritfair.auditing.evidence import (
     shortfall_bounds,
     together,
 )
+from meritfair.auditing.log import DrawLog
 from meritfair.auditing.report import Audit, AuditTable, Budget, Evidence, Violation
-from meritfair.checks import check_number
+from meritfair.checks import check_flag, check_number
+from meritfair.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from meritfair.arrays import FloatArray, IntArray
-    from meritfair.auditing.log import DrawLog
 
 __all__ = ["audit"]
 
@@ -59,7 +60,10 @@ def audit(
     >>> report.overall.violated, report.overall.found, report.arms.flagged.tolist()
     (True, 97, [True, True])
     """
+    if not isinstance(log, DrawLog):
+        raise InputError(f"log must be a DrawLog, such as read_draws returns, got {log!r}")
     level = check_number("alpha", alpha, 0.0, 1.0, open_ends=True)
+    check_flag("fixed_budget", fixed_budget)
     n_rounds, kinds = len(log.rounds), 2 if log.group is None else 3
     tick = _ticks(progress, (len(SHIFTS) + 1) * (kinds - 1) + len(DIRECTIONS))
     arms = histories(log, log.arm, False)

@@ -30,6 +30,7 @@ from meritfair.errors import FileError, InputError
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
 from meritfair.policies.base import View
+from meritfair.policies.own import as_policy
 from meritfair.policies.plans import PriorityTable, StepLearner, check_plan
 from meritfair.policies.rows import Planned, Rows, generator, plain
 from meritfair.seeding import fresh_seed, stream
@@ -117,7 +118,7 @@ class Learner:
         transitions: npt.ArrayLike | None = None,
     ) -> None:
         N = check_whole("n_arms", n_arms, 1)
-        self.policy = policy
+        self.policy = as_policy(policy)
         self.budget = check_budget(budget, N)
         self.horizon = check_whole("horizon", horizon, 1)
         self.seed = fresh_seed(seed)

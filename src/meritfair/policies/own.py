@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from meritfair.policies.base import View
     from meritfair.policies.plans import Plan
 
-__all__ = ["as_policy", "policy_from_function"]
+__all__ = ["as_policy", "check_name", "policy_from_function"]
 
 
 def policy_from_function(function: Callable[..., Plan], name: str | None = None) -> type[Policy]:
@@ -65,9 +65,18 @@ def policy_from_function(function: Callable[..., Plan], name: str | None = None)
     return made
 
 
+def check_name(policy: Any) -> str:
+    """Return the name of a policy or of its class, if it has one."""
+    name = getattr(policy, "name", None)
+    if not isinstance(name, str) or not name:
+        raise InputError(f"a policy needs a name, a text in its class: {policy!r} has none")
+    return name
+
+
 def as_policy(policy: Any) -> Policy:
     """Return a policy, or one that plans by a function, with its defaults."""
     if isinstance(policy, Policy):
+        check_name(policy)
         return policy
     if callable(policy) and not isinstance(policy, type):
         return policy_from_function(policy)()

@@ -24,7 +24,7 @@ from meritfair.policies.fawt import FaWT
 from meritfair.policies.fawt_q import FaWTQ
 from meritfair.policies.merit_fair import MeritFair
 from meritfair.policies.optimal import Optimal
-from meritfair.policies.own import policy_from_function
+from meritfair.policies.own import check_name, policy_from_function
 from meritfair.policies.prob_fair import ProbFair
 from meritfair.policies.simple import NoAction, Random, RoundRobin
 from meritfair.policies.soft_fair import SoftFair
@@ -81,9 +81,7 @@ def names() -> list[str]:
 def register(policy: _Anything) -> _Anything:
     """Add a policy of your own: a `Policy` class, or a function that plans. Returns it, so it can be a decorator."""
     made = _as_class(policy)
-    name = getattr(made, "name", None)
-    if not isinstance(name, str) or not name:
-        raise InputError(f"a policy needs a name, a text in its class: {policy!r} has none")
+    name = check_name(made)
     if name in _POLICIES and _home(_POLICIES[name]) != _home(made):
         raise InputError(f"there is a policy {name!r} already")
     _check_class(made)
@@ -130,8 +128,11 @@ def policy_class(name: str) -> type[Policy]:
         try:
             made = _as_class(entry.load())
             _check_class(made)
-        except Exception as error:  # whatever a package of others may raise
-            raise InputError(f"the policy {name!r}, {entry.value}, could not be loaded: {error}") from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever a package of others may raise, also sys.exit
+            why = str(error) if isinstance(error, Exception) else repr(error)
+            raise InputError(f"the policy {name!r}, {entry.value}, could not be loaded: {why}") from error
         if made.name != name:
             raise InputError(f"the policy {name!r}, {entry.value}, calls itself {made.name!r}")
         _POLICIES[name] = made
