@@ -24,9 +24,9 @@ import numpy as np
 
 import meritfair
 from meritfair.datasets import instances, synthetic
+from meritfair.machine import available_cores
 from meritfair.model.exposure import merit_share
 from meritfair.model.merit import Exponential
-from meritfair.playing import available_cores
 from meritfair.policies.base import Policy, View
 from meritfair.policies.merit_fair import MeritFair
 from meritfair.policies.plans import PriorityTable

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_budget",
     "check_choice",
+    "check_flag",
     "check_known",
     "check_merit",
     "check_number",
@@ -88,6 +89,21 @@ def check_number(
     if math.isinf(high):
         raise InputError(f"{name} must be {'greater than' if open_ends else 'at least'} {low:g}, got {value}")
     raise InputError(f"{name} must lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}, got {value}")
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return `value` as a bool if it is true or false.
+
+    Examples
+    --------
+    >>> check_flag("carry_states", "no")
+    Traceback (most recent call last):
+    ...
+    meritfair.errors.InputError: carry_states must be true or false, got 'no'
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} must be true or false, got {value!r}")
+    return bool(value)
 
 
 def _suggestion(word: Any, known: Iterable[str]) -> str:

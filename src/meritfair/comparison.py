@@ -29,12 +29,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from meritfair.errors import InputError, MeritfairError
+from meritfair.machine import check_size
 from meritfair.metrics import Interval, intervention_benefit, price_of_fairness
 from meritfair.model.arms import Arms
 from meritfair.policies import registry
 from meritfair.policies.own import as_policy
 from meritfair.seeding import fresh_seed
-from meritfair.simulation import YARDSTICK, policy_under, simulate
+from meritfair.simulation import YARDSTICK, arms_of_runs, policy_under, simulate
 from meritfair.storage import check_suffix
 from meritfair.tables import SUFFIXES as NUMBERS
 from meritfair.tables import TEXT_SUFFIXES, write_table, write_text_table
@@ -279,17 +280,20 @@ def compare(
     rules = YARDSTICK | {name: value for name, value in given.items() if value is not None}
     notes = _Notes(may_skip=policies is None)
     players = _players(policies, rules, notes)
-    each = arms if isinstance(arms, Arms) else list(arms)
+    sets, number = arms_of_runs(arms, runs)
+    each = arms if isinstance(arms, Arms) else sets
     shared: dict[str, Any] = {"budget": budget, "horizon": horizon, "carry_states": carry_states, "workers": workers}
     shared |= {"seed": fresh_seed(seed), **rules}
     whole: dict[str, Any] = {**shared, "episodes": episodes, "runs": runs}
     none, best = registry.create(_NONE), registry.create(_BEST)
     others = {label: policy for label, policy in players.items() if policy not in (none, best)}
+    size = {"runs": number, "episodes": episodes, "horizon": horizon}
+    check_size(sets[0].n_arms, **size, policies=len(others) + 2)  # all their runs are kept
     tell = _teller(progress, len(others) + 2)
     none_run = simulate(each, none, **whole, progress=tell(_NONE))  # the quickest finds what is wrong for all
     for label, policy in others.items():  # before time is spent
         with notes.about(label):
-            simulate(each if isinstance(each, Arms) else each[0], policy, **shared, episodes=1)
+            simulate(sets[0], policy, **shared, episodes=1)
     best_run = simulate(each, best, **whole, progress=tell(_BEST))
     played = {}
     for label, policy in players.items():

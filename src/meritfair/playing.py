@@ -9,7 +9,6 @@ Either way a run draws only from sources of its own, so its numbers depend on th
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import repeat
@@ -67,16 +66,11 @@ if TYPE_CHECKING:
     from meritfair.run import Run
     from meritfair.simulation import Problem
 
-__all__ = ["available_cores", "play"]
+__all__ = ["play"]
 
 _PlayRun: TypeAlias = "Callable[[int, Game, Player, Outcome, IntArray], None]"
 _GLANCE = 0.1  # seconds between looks at how far the runs are
 _NO_MERIT = MeritRule(EXPONENTIAL, 0.0, 0.0)
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def play(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import platform
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,15 @@ import numba
 import numpy as np
 
 import meritfair
-from meritfair.checks import check_budget, check_choice, check_number, check_whole
+from meritfair.checks import check_budget, check_choice, check_flag, check_number, check_whole
 from meritfair.errors import InputError
+from meritfair.machine import available_cores, check_size
 from meritfair.model.allocation import check_bounds
 from meritfair.model.arms import Arms
 from meritfair.model.confidence import BALLS
 from meritfair.model.exposure import check_design
 from meritfair.model.merit import Exponential, Merit
-from meritfair.playing import available_cores, play
+from meritfair.playing import play
 from meritfair.policies import registry
 from meritfair.policies.base import Bound, bound_setting, check_merit_function, plain_setting
 from meritfair.policies.own import as_policy
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from meritfair.policies.base import Policy
     from meritfair.policies.plans import Plan
 
-__all__ = ["YARDSTICK", "Problem", "policy_under", "simulate"]
+__all__ = ["YARDSTICK", "Problem", "arms_of_runs", "policy_under", "simulate"]
 
 YARDSTICK: dict[str, Any] = {
     "merit": Exponential(),
@@ -171,8 +173,11 @@ def simulate(
     ((3, 20), 3000)
     """
     policy = as_policy(policy)
-    instances = _instances(arms, runs)
-    n_arms = instances[0].n_arms
+    sets, number = arms_of_runs(arms, runs)
+    n_arms = sets[0].n_arms
+    threads = available_cores() if workers is None else check_whole("workers", workers, 1)
+    check_size(n_arms, runs=number, episodes=episodes, horizon=horizon, workers=threads)
+    instances = sets * (number // len(sets))
     own = {**YARDSTICK, **{name: getattr(policy, name) for name in YARDSTICK if hasattr(policy, name)}}
     given = {"design": design, "floor": floor, "cap": cap, "ball": ball, "delta": delta, "merit": merit}
     yardstick = own | {name: value for name, value in given.items() if value is not None}
@@ -183,21 +188,20 @@ def simulate(
         transitions=np.stack([each.transitions for each in instances]),
         names=instances[0].names,
         budget=K,
-        episodes=check_whole("episodes", episodes, 1),
-        horizon=check_whole("horizon", horizon, 1),
-        carry_states=bool(carry_states),
+        episodes=int(episodes),
+        horizon=int(horizon),
+        carry_states=check_flag("carry_states", carry_states),
         merit=check_merit_function(yardstick["merit"]),
         design=yardstick["design"],
         floor=bound_setting("floor", yardstick["floor"]),
         cap=bound_setting("cap", yardstick["cap"]),
         ball=check_choice("ball", yardstick["ball"], BALLS),
         delta=check_number("delta", yardstick["delta"], 0, 1, open_ends=True),
-        exposure_regret=bool(exposure_regret),
+        exposure_regret=check_flag("exposure_regret", exposure_regret),
         first_run=check_whole("first_run", first_run, 0),
     )
     fair_merit = problem.merit(np.stack([each.benefit for each in instances]))
     root = fresh_seed(seed)
-    threads = available_cores() if workers is None else check_whole("workers", workers, 1)
     settings = {
         "policy": {"name": policy.name, **policy.settings()},
         "problem": problem.settings(),
@@ -214,11 +218,11 @@ def simulate(
     return run
 
 
-def _instances(arms: Arms | Sequence[Arms], runs: int | None) -> list[Arms]:
-    """Return the arms of each run."""
+def arms_of_runs(arms: Arms | Sequence[Arms], runs: int | None) -> tuple[list[Arms], int]:
+    """Return the arms of each run, or those that all runs have, and the number of runs."""
     if isinstance(arms, Arms):
-        return [arms] * (1 if runs is None else check_whole("runs", runs, 1))
-    each = list(arms)
+        return [arms], 1 if runs is None else check_whole("runs", runs, 1)
+    each = list(arms) if isinstance(arms, Iterable) else []
     if not each or not all(isinstance(one, Arms) for one in each):
         raise InputError(f"arms must be Arms or a sequence of Arms, got {arms!r}")
     if runs is not None and check_whole("runs", runs, 1) != len(each):
@@ -228,7 +232,7 @@ def _instances(arms: Arms | Sequence[Arms], runs: int | None) -> list[Arms]:
         raise InputError(f"all sets of arms must be of one size, got sizes {', '.join(map(str, sizes))}")
     if len({one.names for one in each}) > 1:
         raise InputError("all sets of arms must have the same names, as results are by arm")
-    return each
+    return each, len(each)
 
 
 def policy_under(rules: Mapping[str, Any], name: str, **settings: Any) -> Policy:

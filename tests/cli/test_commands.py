@@ -103,6 +103,8 @@ def test_theory_shows_constants_and_bounds(call: Any) -> None:
     assert answer.code == 0
     for word in ("gamma", "Lemma 5.1", "Theorem 5.5", "says nothing yet"):
         assert word in answer.out
+    (line,) = (line for line in answer.out.splitlines() if "Lemma 5.1" in line)
+    assert line.startswith("mean wait")  # not a limit on G, which is the longest
     values = json.loads(call(*arguments, "--json").out)["values"]
     arms = mf.datasets.synthetic(5, 1, authors=True, budget=1)
     assert values["epsilon"] == arms.epsilon
@@ -136,6 +138,8 @@ def test_catalogues(call: Any) -> None:
         (["simulate", "-d", "synthetic", "-k", "0"], "budget must be between 1 and the 5 arms, got 0"),
         (["simulate", "-d", "synthetic", "-k", "6"], "budget must be between 1 and the 5 arms, got 6"),
         (["simulate", "-d", "synthetic", "-k", "1.5"], "'--budget' / '-k': must be a whole number, got '1.5'"),
+        (["simulate", "-d", "synthetic", "-k", "1e-1"], "'--budget' / '-k': must be a whole number, got '1e-1'"),
+        (["simulate", "-d", "synthetic", "-k", "1e999"], "'--budget' / '-k': must be a whole number, got '1e999'"),
         (["simulate", "-d", "synthetic", "-n", "0"], "arms must be at least 1, got 0"),
         (["simulate", "-d", "synthetic", "--runs", "0"], "runs must be at least 1, got 0"),
         (["simulate", "-d", "synthetic", "--horizon", "0"], "horizon must be at least 1, got 0"),
@@ -158,6 +162,20 @@ def test_catalogues(call: Any) -> None:
         (["simulate", "--datset", "cpap"], "No such option"),
         (["simulat"], "No such command"),
         (["theory", "-d", "synthetic", "--episodes", "0"], "episodes must be at least 1, got 0"),
+        *(
+            ([command, "-d", "synthetic", option, value], f"{number} {option[2:]}")
+            for command in ("simulate", "compare")
+            for option, value, number in (
+                ("--episodes", "1e15", "1,000,000,000,000,000"),
+                ("--runs", "1e15", "1,000,000,000,000,000"),
+                ("--arms", "1e15", "1,000,000,000,000,000"),
+            )
+        ),
+        (["simulate", "-d", "synthetic", "--horizon", "1e20"], "100,000,000,000,000,000,000 steps of 5 arms would"),
+        (["compare", "-d", "synthetic", "--horizon", "1e20"], "100,000,000,000,000,000,000 steps of 5 arms would"),
+        (["simulate", "-d", "synthetic", "--same-arms", "--runs", "1e15"], "1,000,000,000,000,000 runs"),
+        (["theory", "-d", "synthetic", "--episodes", "1e15"], "1,000,000,000,000,000 episodes"),
+        (["simulate", "-d", "synthetic", "--clip", "0.6"], "epsilon must lie between 0 and 0.5, got 0.6"),
     ],
 )
 def test_a_mistake_is_one_clear_line_and_exit_code_2(
@@ -171,6 +189,28 @@ def test_a_mistake_is_one_clear_line_and_exit_code_2(
     assert len(lines) == 1
     assert lines[0].startswith("meritfair: ")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["simulate", "compare", "theory"])
+def test_the_advice_for_arms_without_a_steady_state_can_be_followed(call: Any, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "arms.csv"
+    file.write_text("arm,p00,p01,p10,p11\nAda,0,0.2,1,0.9\nBo,0.2,0.3,0.4,0.5\n")
+    arguments = [name, "--arms-file", str(file), "--episodes", "3", "--horizon", "5", "--json"]
+    refused = call(*arguments)
+    assert refused.code == 2
+    assert "arm 0 ('Ada') has no steady state" in refused.err
+    assert "--clip 0.01" in refused.err
+    assert call(*arguments, "--clip", "0.01").code == 0
+
+
+def test_clipped_arms_are_those_of_the_library(call: Any) -> None:
+    told = json.loads(call("theory", "-d", "synthetic", "--clip", "0.2", "--episodes", "3", "--json").out)
+    assert told["values"]["epsilon"] == 1 - 0.8
+
+
+def test_a_large_number_may_be_written_short(call: Any) -> None:
+    told = json.loads(call("simulate", "-d", "synthetic", "-p", "random", *QUICK, "--horizon", "1e1", "--json").out)
+    assert told["policies"]["random"]["settings"]["problem"]["horizon"] == 10
 
 
 def test_a_bad_file_is_named_with_its_line(call: Any, tmp_path: Path) -> None:

@@ -131,3 +131,11 @@ def test_arms_of_an_instance_of_the_authors_can_share_a_generator() -> None:
 def test_bad_parameters_are_refused(call: Any, message: str) -> None:
     with pytest.raises(mf.InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("make", [mf.datasets.synthetic, mf.datasets.synthetic_alternate, mf.datasets.cpap])
+def test_a_flag_is_true_or_false(make: Any) -> None:
+    with pytest.raises(mf.InputError, match="authors must be true or false, got 'no'"):
+        make(3, 1, authors="no", budget=1)
+    with pytest.raises(mf.InputError, match="authors must be true or false, got 'no'"):
+        mf.datasets.instances(make.__name__, 3, 2, 1, authors="no", budget=1)  # type: ignore[arg-type]

@@ -655,6 +655,10 @@ def test_a_ranking_without_numbers_is_refused() -> None:
         ({"floor": 0.5, "cap": 0.45, "design": "exact"}, "floor must be at most cap, got 0.5 and 0.45 for arm 0"),
         ({"arms": np.zeros((2, 2))}, "arms must be Arms or a sequence of Arms"),
         ({"arms": []}, "arms must be Arms or a sequence of Arms"),
+        ({"arms": None}, "arms must be Arms or a sequence of Arms, got None"),
+        ({"arms": 3}, "arms must be Arms or a sequence of Arms, got 3"),
+        ({"carry_states": "no"}, "carry_states must be true or false, got 'no'"),
+        ({"exposure_regret": 1}, "exposure_regret must be true or false, got 1"),
         ({"arms": [ARMS, ARMS], "runs": 3}, "runs must be the number of sets of arms, 2, got 3"),
         ({"arms": [ARMS, mf.datasets.synthetic(5, seed=1)], "runs": None}, "of one size, got sizes 4, 5"),
         ({"arms": [ARMS, mf.Arms(ARMS.transitions, "abcd")], "runs": None}, "must have the same names"),
@@ -693,3 +697,7 @@ def test_absorbing_arms_are_named_before_anything_is_played() -> None:
     stuck = mf.Arms([[[0.0, 0.5], [1.0, 0.5]]], names=["Ada"])
     with pytest.raises(mf.InputError, match=r"arm 0 \('Ada'\) has no steady state"):
         mf.simulate(stuck, mf.Random(), budget=1, episodes=1)
+
+
+def test_a_flag_of_numpy_is_one() -> None:
+    assert play(mf.Random(), carry_states=np.True_).settings["problem"]["carry_states"] is True

@@ -23,7 +23,7 @@ def bench(
 ) -> None:
     """Measure the engine: against a plain compiled loop, for many arms, and with several workers."""
     from meritfair import bench as measuring
-    from meritfair.playing import available_cores
+    from meritfair.machine import available_cores
 
     episodes, largest = (1000, 10_000) if quick else (10_000, 1_000_000)
     reference = measuring.reference_simulator()

@@ -13,6 +13,7 @@ from meritfair.cli.options import (
     BudgetOption,
     CapOption,
     CarryStatesOption,
+    ClipOption,
     DatasetOption,
     DeltaOption,
     DesignOption,
@@ -63,6 +64,7 @@ def compare(
     dataset: DatasetOption = None,
     arms_file: FileOption = None,
     arms: NumberOption = None,
+    clip: ClipOption = None,
     authors: AuthorsOption = False,
     same_arms: SameArmsOption = False,
     policy: PoliciesOption = None,
@@ -101,7 +103,18 @@ def compare(
     check_plot(plot)
     check_out(out, "comparisons", SUFFIXES)
     instances = make_arms(
-        dataset, arms_file, arms, runs=runs, budget=budget, authors=authors, same=same_arms, seed=root
+        dataset,
+        arms_file,
+        arms,
+        runs=runs,
+        budget=budget,
+        episodes=episodes,
+        horizon=horizon,
+        policies=len(players or [1]),
+        authors=authors,
+        same=same_arms,
+        clip=clip,
+        seed=root,
     )
     with named_progress_bar() as tell:
         found = play(

@@ -26,6 +26,7 @@ __all__ = [
     "BudgetOption",
     "CapOption",
     "CarryStatesOption",
+    "ClipOption",
     "ClusterOption",
     "DatasetOption",
     "DeltaOption",
@@ -64,11 +65,21 @@ def number_option(kind: type[int] | type[float], *flags: str, help: str, panel: 
 
     def parse(text: str) -> float:
         try:
-            return kind(text)
+            return _whole(text) if kind is int else float(text)
         except ValueError:
             raise typer.BadParameter(f"must be {wanted}, got {text!r}") from None
 
     return typer.Option(*flags, help=help, rich_help_panel=panel, parser=parse, metavar=word)
+
+
+def _whole(text: str) -> int:
+    """Return a whole number, which may be written as 1e5."""
+    try:
+        return int(text)
+    except ValueError:
+        if not float(text).is_integer():
+            raise
+        return int(float(text))
 
 
 def out_option(help: str, metavar: str = "FILE") -> Any:  # noqa: A002
@@ -98,6 +109,10 @@ FileOption = Annotated[
 ]
 NumberOption = Annotated[
     int | None, number_option(int, "--arms", "-n", help="How many arms (N); 5 by default.", panel=_ARMS)
+]
+ClipOption = Annotated[
+    float | None,
+    number_option(float, "--clip", help="Move all probabilities into [NUMBER, 1 - NUMBER].", panel=_ARMS),
 ]
 AuthorsOption = Annotated[
     bool,
@@ -230,29 +245,37 @@ def make_arms(
     *,
     runs: int,
     budget: int,
+    episodes: int,
+    horizon: int,
+    policies: int = 1,
     authors: bool,
     same: bool,
+    clip: float | None,
     seed: int,
 ) -> tuple[Arms, ...]:
-    """Make the arms of each run from the options that say which."""
+    """Make the arms of each run from the options that say which, if so much can be played on them."""
     from meritfair import datasets
     from meritfair.checks import check_budget, check_whole
+    from meritfair.machine import check_size
 
-    check_whole("runs", runs, 1)
+    length: dict[str, int] = {"runs": runs, "episodes": episodes, "horizon": horizon, "policies": policies}
     if file is not None:
         if dataset is not None or n_arms is not None or authors:
             raise InputError("--arms-file cannot go together with --dataset, --arms or --authors")
-        return (datasets.read_arms(file),) * runs
-    if dataset is None:
+        made: tuple[Arms, ...] = (datasets.read_arms(file),)
+        check_size(made[0].n_arms, **length)
+    elif dataset is None:
         raise InputError("say which arms: --dataset synthetic, or --arms-file arms.csv")
-    name, settings = split_settings(dataset)
-    N = check_whole("arms", _DEFAULT_ARMS if n_arms is None else n_arms, 1)
-    check_budget(budget, N)
-    number = 1 if same else runs
-    made = datasets.instances(
-        name, N, number, None if authors else seed, authors=authors, budget=budget if authors else None, **settings
-    )
-    return made * runs if same else made
+    else:
+        name, settings = split_settings(dataset)
+        N = check_whole("arms", _DEFAULT_ARMS if n_arms is None else n_arms, 1)
+        check_budget(budget, N)
+        check_size(N, **length)
+        chosen: dict[str, Any] = {"seed": None, "budget": budget} if authors else {"seed": seed}
+        made = datasets.instances(name, N, 1 if same else runs, authors=authors, **chosen, **settings)
+    if clip is not None:
+        made = tuple(each.clip(clip) for each in made)
+    return made * (runs // len(made))
 
 
 def make_executor(cluster: str | None, workers: int | None) -> AbstractContextManager[Executor] | None:

@@ -15,6 +15,7 @@ from meritfair.cli.options import (
     BudgetOption,
     CapOption,
     CarryStatesOption,
+    ClipOption,
     DatasetOption,
     DeltaOption,
     DesignOption,
@@ -66,6 +67,7 @@ def simulate(
     dataset: DatasetOption = None,
     arms_file: FileOption = None,
     arms: NumberOption = None,
+    clip: ClipOption = None,
     authors: AuthorsOption = False,
     same_arms: SameArmsOption = False,
     policy: PoliciesOption = None,
@@ -110,7 +112,18 @@ def simulate(
     players = make_policies(texts, rules)
     check_plot(plot)
     instances = make_arms(
-        dataset, arms_file, arms, runs=runs, budget=budget, authors=authors, same=same_arms, seed=root
+        dataset,
+        arms_file,
+        arms,
+        runs=runs,
+        budget=budget,
+        episodes=episodes,
+        horizon=horizon,
+        policies=len(players),
+        authors=authors,
+        same=same_arms,
+        clip=clip,
+        seed=root,
     )
     files = _files(out, texts)
     results: dict[str, Run] = {}

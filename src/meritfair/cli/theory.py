@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from meritfair.cli.options import (
     AuthorsOption,
     BudgetOption,
+    ClipOption,
     DatasetOption,
     DeltaOption,
     DesignOption,
@@ -37,6 +38,7 @@ def theory(
     dataset: DatasetOption = None,
     arms_file: FileOption = None,
     arms: NumberOption = None,
+    clip: ClipOption = None,
     authors: AuthorsOption = False,
     budget: BudgetOption = 1,
     episodes: EpisodesOption = 1000,
@@ -58,7 +60,10 @@ def theory(
     root = fresh_seed(seed)
     g = make_merit(merit)
     policy = MeritFair(merit=g, delta=delta, design=design)
-    (instance,) = make_arms(dataset, arms_file, arms, runs=1, budget=budget, authors=authors, same=False, seed=root)
+    length = {"runs": 1, "episodes": episodes, "horizon": horizon}
+    (instance,) = make_arms(
+        dataset, arms_file, arms, budget=budget, **length, authors=authors, same=False, clip=clip, seed=root
+    )
     with progress_bar() as begin:
         run = simulate(
             instance,
@@ -105,7 +110,7 @@ def _rows(arms: Arms, run: Run, merit: Merit, delta: float, design: str) -> list
         ("lipschitz", "L", merit.lipschitz, "largest slope of merit (Condition 3.2)"),
         ("first_valid_episode", "t0", t0, "measured: after it every eta is below 1 (Assumption 4.1)"),
         ("coverage_gap", "G", G, "measured: longest wait for an episode that visits all (s, a)"),
-        ("coverage_gap_limit", "G at most", gap_limit, "limit by Lemma 5.1; inf where it says nothing"),
+        ("coverage_gap_limit", "mean wait", gap_limit, "at most, by Lemma 5.1; G can be longer; inf: no limit"),
         ("eta", "eta", eta, "measured: largest after t0 (Definition 5.2)"),
         ("omega", "omega", omega, "measured: largest after t0 (Definition 5.2)"),
         ("regret_bound", "bound", bound, f"on regret after {T:,} episodes (Theorem 5.5, for K = 1)"),

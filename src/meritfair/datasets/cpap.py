@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_number, check_whole
+from meritfair.checks import check_choice, check_flag, check_number, check_whole
 from meritfair.datasets.synthetic import legacy_seed
 from meritfair.errors import InputError
 from meritfair.model.arms import Arms
@@ -101,12 +101,12 @@ def cpap(
     gain = check_number("improvement", improvement, 0.0)
     sd = check_number("noise", noise, 0.0)
     away = check_number("epsilon", epsilon, 0.0, 0.5)
-    if authors and variant != "kang":
+    if check_flag("authors", authors) and variant != "kang":
         raise InputError(f"authors=True needs the variant 'kang', got {variant!r}")
     base, names = _patients(variant, N, int(share * N + 1e-9), gain)
     if authors:
         first = legacy_seed(N, budget, seed)
-        if reseed:
+        if check_flag("reseed", reseed):
             normal = np.stack([np.random.RandomState((i + 1) * first).normal(0.0, 1.0, (2, 2)) for i in range(N)])
         else:
             normal = np.random.RandomState(first).normal(0.0, 1.0, (N, 2, 2))

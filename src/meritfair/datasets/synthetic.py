@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.checks import check_number, check_whole
+from meritfair.checks import check_flag, check_number, check_whole
 from meritfair.errors import InputError
 from meritfair.model.arms import Arms
 from meritfair.seeding import fresh_seed, stream
@@ -61,7 +61,7 @@ def synthetic(
     """
     shape = (check_whole("n_arms", n_arms, 1), 2, 2)
     away = check_number("epsilon", epsilon, 0.0, 0.5)
-    if authors:
+    if check_flag("authors", authors):
         uniform = np.random.RandomState(legacy_seed(n_arms, budget, seed)).random_sample(shape)
     else:
         uniform = stream(fresh_seed(seed), "instance", run).random(shape)
@@ -95,7 +95,7 @@ def synthetic_alternate(
     """
     shape = (check_whole("n_arms", n_arms, 1), 2, 2)
     away = check_number("epsilon", epsilon, 0.0, 0.5)
-    if authors:
+    if check_flag("authors", authors):
         P = _authors_alternate(np.random.RandomState(legacy_seed(n_arms, budget, seed)), shape, away)
     else:
         rng = stream(fresh_seed(seed), "instance", run)

@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from meritfair.checks import check_whole
 from meritfair.errors import MeritfairError
-from meritfair.playing import available_cores
+from meritfair.machine import available_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

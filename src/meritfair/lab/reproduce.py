@@ -27,7 +27,7 @@ from meritfair.lab.store import Store
 from meritfair.lab.sweep import outcomes, run_sweep
 from meritfair.lab.tasks import Task, tasks, versions
 from meritfair.lab.wording import duration, several
-from meritfair.playing import available_cores
+from meritfair.machine import available_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -21,6 +21,7 @@ from meritfair import datasets
 from meritfair.checks import check_budget, check_known, check_settings, check_whole
 from meritfair.errors import InputError
 from meritfair.lab.spec_checks import CHECKS, SpecError, blaming, check_each
+from meritfair.machine import check_size
 from meritfair.model.allocation import check_bounds
 from meritfair.model.exposure import check_design
 from meritfair.model.merit import merit_from_settings
@@ -209,6 +210,7 @@ class Spec(_Rules):
         n_arms = check_whole("arms", pair[0], 1)
         budget = check_budget(pair[1], n_arms)
         check_bounds(self.floor, self.cap, n_arms, budget)
+        check_size(n_arms, runs=1, episodes=self.episodes, horizon=self.horizon, workers=1)
         return n_arms, budget
 
     def _check_own(self, position: int, at: int, name: str, n_arms: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from meritfair.checks import check_choice, check_number, check_whole
+from meritfair.checks import check_choice, check_flag, check_number, check_whole
 from meritfair.errors import InputError
 from meritfair.model.confidence import BALLS
 from meritfair.model.exposure import DESIGNS
@@ -49,12 +49,6 @@ def _is_pair(values: Any) -> bool:
     return isinstance(values, Sequence) and len(values) == 2 and all(isinstance(each, int) for each in values)
 
 
-def _check_flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise InputError(f"{name} must be true or false, got {value!r}")
-    return value
-
-
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("episodes", "horizon", "runs", "n_arms", "budget"), lambda name, x: check_whole(name, x, 1)),
     "seed": lambda name, x: check_whole(name, x, 0),
@@ -62,5 +56,5 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "ball": lambda name, x: check_choice(name, x, BALLS),
     **dict.fromkeys(("floor", "cap"), lambda name, x: check_number(name, x, 0, 1)),
     "delta": lambda name, x: check_number(name, x, 0, 1, open_ends=True),
-    **dict.fromkeys(("authors", "same_arms", "carry_states", "exposure_regret"), _check_flag),
+    **dict.fromkeys(("authors", "same_arms", "carry_states", "exposure_regret"), check_flag),
 }

@@ -23,8 +23,8 @@ from meritfair.lab.executors import processes
 from meritfair.lab.manifest import keep_manifest
 from meritfair.lab.store import Store
 from meritfair.lab.tasks import Outcome, Task, TaskError, join, play, play_shard
+from meritfair.machine import available_cores
 from meritfair.parsing import split_settings
-from meritfair.playing import available_cores
 
 if TYPE_CHECKING:
     import os

@@ -26,6 +26,7 @@ import numpy as np
 import meritfair
 from meritfair.errors import InputError, MeritfairError
 from meritfair.lab.shards import pack, unpack
+from meritfair.machine import check_memory
 from meritfair.parsing import split_settings
 from meritfair.policies import registry
 from meritfair.simulation import simulate
@@ -55,6 +56,7 @@ __all__ = [
 
 CURVES = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward")
 RUNS_PER_TASK = 10
+_PER_TASK = 130  # bytes, at least
 _EVEN, _EARLY = 200, 50
 _CURVE, _BY_ARM = "_by_episode", "_by_arm"  # how the names of columns end
 _LIBRARIES = ("numba", "numpy", "pyarrow", "scipy")
@@ -160,6 +162,8 @@ def tasks(specs: Iterable[Spec]) -> tuple[Task, ...]:
     for spec in specs:
         for setting in spec.settings():
             most[setting] = max(spec.runs, most.get(setting, 0))
+    count = sum(-(-runs // RUNS_PER_TASK) for runs in most.values())
+    check_memory(f"a list of {count:,} tasks", _PER_TASK * count, "runs")
     return tuple(
         Task(setting, first, min(RUNS_PER_TASK, runs - first))
         for setting, runs in most.items()

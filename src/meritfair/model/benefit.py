@@ -109,5 +109,6 @@ def _absorbing(stuck: npt.NDArray[np.bool_] | np.bool_, names: Sequence[str] | N
     arm = f"arm {which} ('{names[which]}')" if names is not None else f"arm {which}"
     return (
         f"{arm} has no steady state: it never leaves the state it is in "
-        "(from bad to good 0, from good to bad 0); clip its probabilities, for example with arms.clip(0.01)"
+        "(from bad to good 0, from good to bad 0); keep its probabilities off 0 and 1, for example by arms.clip(0.01), "
+        "or by --clip 0.01 in the commands simulate, compare and theory"
     )

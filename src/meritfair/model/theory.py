@@ -55,7 +55,10 @@ def largest_exposure(n_arms: int, budget: int, merit: Merit) -> float:
 
 
 def coverage_gap_limit(epsilon: float, n_arms: int, budget: int, horizon: int, merit: Merit) -> float:
-    """Return Lemma 5.1's upper limit on G, in episodes; infinite where the lemma says nothing.
+    """Return Lemma 5.1's limit on the mean wait behind G, in episodes; infinite where the lemma says nothing.
+
+    It is one over the least chance that an episode sees all of an arm, so it limits the mean and not the longest wait,
+    which is G: a measured G can be larger.
 
     With A the chance of seeing only one state and B that of taking only one action in an episode,
     the lemma has P(A) <= 2 (1 - epsilon)^H and P(B) <= lambda^H + (1 - g(-1) / (N g(1)))^H, and
