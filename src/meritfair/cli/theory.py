@@ -110,7 +110,7 @@ def _rows(arms: Arms, run: Run, merit: Merit, delta: float, design: str) -> list
         ("lipschitz", "L", merit.lipschitz, "largest slope of merit (Condition 3.2)"),
         ("first_valid_episode", "t0", t0, "measured: after it every eta is below 1 (Assumption 4.1)"),
         ("coverage_gap", "G", G, "measured: longest wait for an episode that visits all (s, a)"),
-        ("coverage_gap_limit", "mean wait", gap_limit, "at most, by Lemma 5.1; G can be longer; inf: no limit"),
+        ("coverage_gap_limit", "mean wait", gap_limit, "at most, by Lemma 5.1; a mean, so G can be larger"),
         ("eta", "eta", eta, "measured: largest after t0 (Definition 5.2)"),
         ("omega", "omega", omega, "measured: largest after t0 (Definition 5.2)"),
         ("regret_bound", "bound", bound, f"on regret after {T:,} episodes (Theorem 5.5, for K = 1)"),
