@@ -47,6 +47,7 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("equitable", {"groups": GROUPS}),
     ("equitable", {"groups": GROUPS, "welfare": "nash", "estimate": "mean"}),
     ("fawt", {"least": 1}),
+    ("fawt-q", {"update": "li"}),
 ]
 
 

@@ -103,7 +103,7 @@ def best_set(state: State, index: Sequence[float], budget: int) -> set[int]:
 
 
 class Values:
-    """Q-learning of one arm, by state, steps since the last pull and action."""
+    """Q-learning of one arm, by state, steps since the last pull and action: relative to the mean of all values."""
 
     def __init__(self, ages: int, discount: float) -> None:
         self.ages, self.discount = ages, discount
@@ -112,13 +112,60 @@ class Values:
         self.seen: dict[tuple[int, int, int], int] = {}
 
     def index(self, state: int) -> float:
-        return self.value.get((state, self.age, 1), 0.0) - self.value.get((state, self.age, 0), 0.0)
+        return self.gain(state, self.age)
+
+    def gain(self, state: int, age: int) -> float:
+        return self.value.get((state, age, 1), 0.0) - self.value.get((state, age, 0), 0.0)
+
+    def best(self, state: int, age: int) -> float:
+        return max(self.value.get((state, age, a), 0.0) for a in (0, 1))
+
+    def move(self, key: tuple[int, int, int], rate: float, target: float) -> None:
+        self.value[key] = (1 - rate) * self.value.get(key, 0.0) + rate * target
+
+    def grow(self, action: int) -> int:
+        """Move on to the next age; return the one before."""
+        before, self.age = self.age, 0 if action else min(self.age + 1, self.ages - 1)
+        return before
 
     def learn(self, state: int, action: int, following: int) -> None:
-        key = state, self.age, action
-        self.age = 0 if action else min(self.age + 1, self.ages - 1)
-        best = max(self.value.get((following, self.age, a), 0.0) for a in (0, 1))
+        key = state, self.grow(action), action
         mean = sum(self.value.values()) / max(1, len(self.value))
         rate = 1 / (self.seen.get(key, 0) + 1)
         self.seen[key] = self.seen.get(key, 0) + 1
-        self.value[key] = (1 - rate) * self.value.get(key, 0.0) + rate * (following + self.discount * (best - mean))
+        self.move(key, rate, following + self.discount * (self.best(following, self.age) - mean))
+
+
+class LiValues(Values):
+    """As Li and Varakantham have released it: half of the way, and the next value is that of the age of now."""
+
+    def learn(self, state: int, action: int, following: int) -> None:
+        age = self.grow(action)
+        self.move((state, age, action), 0.5, following + self.discount * self.best(following, age))
+
+
+class PublishedValues(Values):
+    """As in the MF-RMAB repository: visits are counted, and an index is refreshed, at the age after the step."""
+
+    mended = False  # then both are at the age before it
+
+    def __init__(self, ages: int, discount: float) -> None:
+        super().__init__(ages, discount)
+        self.indices: dict[tuple[int, int], float] = {}
+
+    def index(self, state: int) -> float:
+        return self.indices.get((state, self.age), 0.0)
+
+    def learn(self, state: int, action: int, following: int) -> None:
+        age = self.grow(action)
+        counted = age if self.mended else self.age
+        self.seen[state, counted, action] = self.seen.get((state, counted, action), 0) + 1
+        rate = 1 / (1 + self.seen.get((state, age, action), 0))
+        self.move((state, age, action), rate, state + self.discount * self.best(following, self.age))
+        self.indices[state, counted] = self.gain(state, counted)
+
+
+class MendedValues(PublishedValues):
+    """The same with both at the age before the step."""
+
+    mended = True

@@ -10,14 +10,9 @@ import numpy.typing as npt
 import pytest
 
 import meritfair as mf
+from meritfair.engine.aged_values import learn_relative, rank_by_values
 from meritfair.engine.q_learning import explore_less
-from meritfair.engine.windows import (
-    learn_in_windows,
-    new_values,
-    new_windows,
-    rank_by_table_in_windows,
-    rank_by_values_in_windows,
-)
+from meritfair.engine.windows import new_windows, rank_by_table_in_windows
 from meritfair.policies import View
 from meritfair.policies.fawt import FaWT
 from meritfair.policies.fawt_q import FaWTQ
@@ -107,7 +102,10 @@ def test_every_window_of_a_long_run_has_its_pulls(n_arms: int, budget: int, leas
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("policy", "horizon"), [(FaWTQ(least=2, window=10), 1), (FaWT(least=1, window=7), 50)])
+@pytest.mark.parametrize(
+    ("policy", "horizon"),
+    [(FaWTQ(least=2, window=10), 1), (FaWTQ(2, 12, update="li"), 1), (FaWT(least=1, window=7), 50)],
+)
 def test_every_window_of_a_long_programme_has_its_pulls(policy: FaWT | FaWTQ, horizon: int) -> None:
     arms, rng = mf.datasets.synthetic(n_arms=20, seed=1), np.random.default_rng(2)
     learner = policy.start(20, 4, seed=3, horizon=horizon, transitions=arms.transitions)
@@ -143,7 +141,8 @@ def test_without_windows_or_with_windows_looked_at_one_by_one_some_are_missed() 
 @pytest.mark.parametrize(("least", "window"), [(1, 5), (1, 8), (2, 10), (3, 17)])
 def test_windows_go_on_across_episodes_in_the_engine(least: int, window: int, horizon: int) -> None:
     arms = mf.datasets.synthetic(n_arms=20, seed=1)
-    for policy in (FaWT(least, window), FaWT(least, window, estimate="mean"), FaWTQ(least, window)):
+    learners = [FaWTQ(least, window, update=update) for update in ("relative", "li", "published", "mended")]
+    for policy in (FaWT(least, window), FaWT(least, window, estimate="mean"), *learners):
         run = mf.simulate(arms, policy, budget=4, episodes=-(-300 // horizon), horizon=horizon, runs=2, seed=1)
         assert run.longest_wait.max() <= window - least
         if 20 * least == 4 * window:
@@ -251,10 +250,10 @@ def test_ties_that_indices_cannot_say_are_drawn_fairly() -> None:
 
 def test_alike_arms_are_pulled_alike_wherever_they_stand() -> None:
     alike = mf.Arms(np.tile([[0.3, 0.6], [0.5, 0.8]], (9, 1, 1)))
-    for policy in (FaWT(2, 8), FaWTQ(2, 8)):
+    for policy in (FaWT(2, 8), FaWTQ(2, 8), FaWTQ(2, 8, update="li")):
         run = mf.simulate(alike, policy, budget=3, episodes=4, horizon=50, runs=300, seed=4)
         gap = (run.pulls.mean(axis=0) - run.pulls.mean()) / (run.pulls.std(axis=0) / np.sqrt(run.runs))
-        assert np.abs(gap).max() < 4.6  # 18 comparisons at an overall level of 1e-4
+        assert np.abs(gap).max() < 4.7  # 27 comparisons at an overall level of 1e-4
 
 
 def test_a_ranking_is_the_same_each_time_and_another_with_other_luck() -> None:
@@ -306,26 +305,59 @@ def test_a_window_that_grows_when_arms_join_grows_for_all() -> None:
 # ---- learning
 
 
-def test_values_are_those_of_their_twin() -> None:
+@pytest.mark.parametrize(
+    ("update", "twin"),
+    [
+        ("relative", reference.Values),
+        ("li", reference.LiValues),
+        ("published", reference.PublishedValues),
+        ("mended", reference.MendedValues),
+    ],
+)
+def test_values_and_indices_are_those_of_their_twin(update: str, twin: type[reference.Values]) -> None:
     n_arms, ages, discount, rng = 6, 4, 0.7, np.random.default_rng(2)
-    values = np.broadcast_to(new_values(ages, discount), (n_arms, 5 + 8 * ages))
-    memory = np.concatenate([values, new_windows(n_arms, 2, 1, 10**6, np.array(1.0))], axis=-1)
-    twins = [reference.Values(ages, discount) for _ in range(n_arms)]
+    plan = FaWTQ(1, 10**6, discount, ages, update).plan(view(n_arms, 2))
+    memory, learn = plan.memory.copy(), plan.learn
+    assert learn is not None
+    twins = [twin(ages, discount) for _ in range(n_arms)]
     pulls, states, index = np.zeros(n_arms, np.int64), rng.integers(2, size=n_arms), np.zeros(n_arms)
     for step in range(400):
-        rank_by_values_in_windows(memory, states, pulls, step, False, index)
-        np.testing.assert_allclose(index, [twin.index(state) for twin, state in zip(twins, states, strict=True)])
+        plan.rank(memory, states, pulls, step, False, index)
+        np.testing.assert_allclose(index, [each.index(state) for each, state in zip(twins, states, strict=True)])
         pulls, following = (rng.random(n_arms) < 0.3).astype(np.int64), rng.integers(2, size=n_arms)
-        learn_in_windows(memory, states, pulls, following)
-        for arm, twin in enumerate(twins):
-            twin.learn(int(states[arm]), int(pulls[arm]), int(following[arm]))
+        learn(memory, states, pulls, following)
+        for arm, each in enumerate(twins):
+            each.learn(int(states[arm]), int(pulls[arm]), int(following[arm]))
         states = following
     cells = memory[:, 5 : 5 + 8 * ages].reshape(n_arms, 2, ages, 2, 2)
-    for arm, twin in enumerate(twins):
-        assert len(twin.seen) == 4 * ages
-        for (state, age, action), seen in twin.seen.items():
-            assert cells[arm, state, age, 1, action] == seen
-            assert cells[arm, state, age, 0, action] == pytest.approx(twin.value[state, age, action])
+    for arm, each in enumerate(twins):
+        assert len(each.value) == 4 * ages
+        for (state, age, action), value in each.value.items():
+            assert cells[arm, state, age, 1, action] == each.seen.get((state, age, action), 0)
+            assert cells[arm, state, age, 0, action] == pytest.approx(value)
+
+
+def test_values_of_li_and_varakantham_are_a_mean_of_the_last_few_visits() -> None:
+    plan = FaWTQ(1, 40, discount=0.0, ages=1, update="li").plan(view(1, 1))
+    memory, one, none = plan.memory.copy(), np.ones(1, np.int64), np.zeros(1, np.int64)
+    assert plan.learn is not None
+    for following in (one, one, none):
+        plan.learn(memory, none, one, following)
+    assert memory[0, 6] == pytest.approx(0.375)  # ((0 + 1) / 2 + 1) / 2, and half of that
+
+
+def test_as_published_a_pull_forgets_all_pulls_before_it_unless_the_arm_was_just_pulled() -> None:
+    values = {}
+    for update in ("published", "mended"):
+        plan = FaWTQ(1, 40, ages=3, update=update).plan(view(1, 1))
+        memory, one = plan.memory.copy(), np.ones(1, np.int64)
+        assert plan.learn is not None
+        for _ in range(9):
+            memory[0, 2] = 1  # its age: it was pulled two steps ago
+            memory[0, 5 : 5 + 4 * 3] = 0.0  # nothing to come in the bad state
+            plan.learn(memory, one, one, np.zeros(1, np.int64))
+        values[update] = memory[0, 5 + 4 * 3 + 4 + 1]
+    assert values == {"published": 1.0, "mended": pytest.approx(0.9)}  # a rate of 1, or of 1/2, 1/3, ... from 0
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
@@ -334,9 +366,9 @@ def test_values_stay_bounded(discount: float) -> None:
     memory, states, pulls = plan.memory.copy(), np.ones(5, np.int64), np.zeros(5, np.int64)
     good = np.array([0.1, 0.5, 0.9, 0.99, 1.0])  # the last arm is always good: its rewards add up to 20,000
     for step in range(20_000):
-        rank_by_values_in_windows(memory, states, pulls, step, True, np.zeros(5))
+        rank_by_values(memory, states, pulls, step, True, np.zeros(5))
         pulls, following = np.eye(5, dtype=np.int64)[rng.integers(5)], (rng.random(5) < good).astype(np.int64)
-        learn_in_windows(memory, states, pulls, following)
+        learn_relative(memory, states, pulls, following)
         states = following
     assert np.abs(memory[:, 5:45].reshape(5, 10, 4)[..., :2]).max() < 5
 
@@ -344,10 +376,10 @@ def test_values_stay_bounded(discount: float) -> None:
 def test_what_is_learned_of_some_arms_leaves_the_others() -> None:
     plan = FaWTQ().plan(view(5, 2))
     memory = plan.memory.copy()
-    rank_by_values_in_windows(memory, np.zeros(5, np.int64), np.zeros(5, np.int64), 0, False, np.zeros(5))
+    rank_by_values(memory, np.zeros(5, np.int64), np.zeros(5, np.int64), 0, False, np.zeros(5))
     one, rows = np.ones(2, np.int64), memory[[1, 3]]
     before = memory.copy()
-    learn_in_windows(rows, one, one, one)
+    learn_relative(rows, one, one, one)
     memory[[1, 3]] = rows
     changed = np.any(memory != before, axis=1)
     np.testing.assert_array_equal(changed, [False, True, False, True, False])
@@ -359,14 +391,14 @@ def test_exploring_makes_all_level_but_for_the_windows() -> None:
     plan = FaWTQ(1, 4).plan(view(4, 1))
     memory, index, nobody = plan.memory.copy(), np.zeros(4), np.zeros(4, np.int64)
     memory[:, 5:13] = np.arange(32).reshape(4, 8)  # some values
-    rank_by_values_in_windows(memory, nobody, nobody, 0, True, index)
+    rank_by_values(memory, nobody, nobody, 0, True, index)
     assert len(set(index.tolist())) == 1
     plan = FaWTQ(1, 40).plan(view(4, 1))
     memory = plan.memory.copy()
     memory[:, 5:9] = [[0, 1, 1, 1], [0, 3, 1, 1], [2, 0, 1, 1], [0, 0, 1, 1]]
-    rank_by_values_in_windows(memory, nobody, nobody, 0, False, index)
+    rank_by_values(memory, nobody, nobody, 0, False, index)
     np.testing.assert_array_equal(index, [1, 3, -2, 0])
-    rank_by_values_in_windows(memory, nobody, nobody, 1, True, index)
+    rank_by_values(memory, nobody, nobody, 1, True, index)
     np.testing.assert_array_equal(index, 0)
 
 
@@ -379,12 +411,14 @@ def test_fawt_q_learns_whom_to_pull() -> None:
             "none": mf.policies.create("none"),
             "round-robin": mf.policies.create("round-robin"),
             "learns": FaWTQ(window=50),
+            "learns as li": FaWTQ(window=50, update="li"),
             "believes": FaWT(window=50, estimate="mean"),
             "knows": FaWT(window=50),
         }.items()
     }
     floor, most = max(reward["none"], reward["round-robin"]), reward["knows"]
     assert floor + 0.6 * (most - floor) < reward["learns"] < most
+    assert floor + 0.3 * (most - floor) < reward["learns as li"] < reward["learns"]
     assert floor + 0.8 * (most - floor) < reward["believes"] < most * 1.01
 
 
@@ -413,6 +447,8 @@ def view(n_arms: int, budget: int, runs: tuple[int, ...] = (), seed: int = 0) ->
         (lambda: fawt_q(discount=1.1), "discount must lie between 0 and 1"),
         (lambda: fawt_q(discount=-0.1), "discount must lie between 0 and 1"),
         (lambda: fawt_q(ages=0), "ages must be at least 1, got 0"),
+        (lambda: fawt_q(update="lie"), "update must be one of relative, li, got 'lie', did you mean 'li'"),
+        (lambda: fawt_q(update=None), "update must be one of relative, li, got None"),
         (
             lambda: FaWT(2, 9).plan(view(20, 4)),
             "window must be at least 10 for 20 arms with 2 pulls each and a budget of 4, got 9",
@@ -446,10 +482,13 @@ def test_plans_say_who_knows_what() -> None:
     assert not FaWTQ().oracle
     assert FaWTQ().constant
     assert FaWT(3, 9).settings() == {"least": 3, "window": 9, "discount": 1.0, "estimate": "known", "delta": 0.01}
-    assert FaWTQ().settings() == {"least": 2, "window": None, "discount": 0.5, "ages": 5}
+    assert FaWTQ().settings() == {"least": 2, "window": None, "discount": 0.5, "ages": 5, "update": "relative"}
+    assert FaWTQ(update="li").settings() == {**FaWTQ().settings(), "discount": 0.95, "update": "li"}
+    assert FaWTQ(update="li", discount=0.5).discount == 0.5
+    assert mf.policies.create("fawt-q", update="li") == FaWTQ(update="li")
 
 
-@pytest.mark.parametrize("policy", [FaWT(), FaWT(estimate="optimistic"), FaWTQ()])
+@pytest.mark.parametrize("policy", [FaWT(), FaWT(estimate="optimistic"), FaWTQ(), FaWTQ(update="li")])
 def test_relabelled_arms_relabel_the_plan(policy: FaWT | FaWTQ) -> None:
     order = np.random.default_rng(1).permutation(8)
     before, after = view(8, 3, (2,)), view(8, 3, (2,))

@@ -72,13 +72,7 @@ if TYPE_CHECKING:
     from meritfair.arrays import FloatArray, IntArray
     from meritfair.engine.bits import Word
 
-__all__ = [
-    "learn_in_windows",
-    "new_values",
-    "new_windows",
-    "rank_by_table_in_windows",
-    "rank_by_values_in_windows",
-]
+__all__ = ["keep_windows", "new_windows", "note_pulls", "rank_by_table_in_windows", "setting"]
 
 # The columns of the windows in a memory; they come after those of the policy itself. The first four are settings, the
 # same for all arms; if they are not, because arms have joined, those of the last arm hold. The times of an arm's last
@@ -105,15 +99,15 @@ def new_windows(n_arms: int, budget: int, least: int, window: int, luck: FloatAr
 
 
 @part
-def _setting(memory: FloatArray, column: int) -> Any:
+def setting(memory: FloatArray, column: int) -> Any:
     """Return a setting: that of the last arm."""
     return np.int64(memory[len(memory) - 1, column])
 
 
 @part
-def _note_pulls(memory: FloatArray, pulled: IntArray, step: int, at: int) -> None:
+def note_pulls(memory: FloatArray, pulled: IntArray, step: int, at: int) -> None:
     """Take note of who was pulled at the step before; `at` is where the columns of the windows begin."""
-    least = _setting(memory, at + _LEAST)
+    least = setting(memory, at + _LEAST)
     for arm in range(len(memory)):
         slot = np.int64(memory[arm, at + _SLOT])
         if slot < 0:
@@ -129,7 +123,7 @@ def _note_pulls(memory: FloatArray, pulled: IntArray, step: int, at: int) -> Non
 @part
 def _count_deadlines(memory: FloatArray, step: int, span: int, at: int) -> None:
     """Count the deadlines so many steps ahead, from 0 to below span, down one column after another."""
-    n, least, window = len(memory), _setting(memory, at + _LEAST), _setting(memory, at + _WINDOW)
+    n, least, window = len(memory), setting(memory, at + _LEAST), setting(memory, at + _WINDOW)
     counts = at + _TIMES + least
     row, column = 0, counts
     for _ in range(span):
@@ -148,9 +142,9 @@ def _count_deadlines(memory: FloatArray, step: int, span: int, at: int) -> None:
 
 
 @part
-def _keep_windows(memory: FloatArray, index: FloatArray, step: int, at: int) -> None:
+def keep_windows(memory: FloatArray, index: FloatArray, step: int, at: int) -> None:
     """Raise the index of those arms that must be pulled now, so that all windows can be kept; others stay."""
-    n, budget, least = len(memory), _setting(memory, at + _BUDGET), _setting(memory, at + _LEAST)
+    n, budget, least = len(memory), setting(memory, at + _BUDGET), setting(memory, at + _LEAST)
     span = (n * least + budget - 1) // budget
     _count_deadlines(memory, step, span, at)
     outstanding, picked = 0, 0
@@ -170,7 +164,7 @@ def _keep_windows(memory: FloatArray, index: FloatArray, step: int, at: int) -> 
 def _pick(memory: FloatArray, index: FloatArray, step: int, ahead: int, more: int, all_places: bool, at: int) -> None:
     """Set the index of so many more arms, the best of those due so many steps ahead, to infinity."""
     n, room, oldest = len(memory), memory[:, at + _ROOM], memory[:, at + _OLDEST]
-    latest = np.float64(step + ahead - _setting(memory, at + _WINDOW))
+    latest = np.float64(step + ahead - setting(memory, at + _WINDOW))
     level = 0  # first all who may be picked, then those who are level with the last
     for arm in range(n):
         room[level] = index[arm]
@@ -181,7 +175,7 @@ def _pick(memory: FloatArray, index: FloatArray, step: int, ahead: int, more: in
         if oldest[arm] <= latest and last <= index[arm] < np.inf:
             level += index[arm] == last
             left -= index[arm] > last
-    word = _mixed(np.uint64(_setting(memory, at + _LUCK)) + np.uint64(step) * _STRIDE)
+    word = _mixed(np.uint64(setting(memory, at + _LUCK)) + np.uint64(step) * _STRIDE)
     for arm in range(n):
         if oldest[arm] <= latest and last <= index[arm] < np.inf:
             if index[arm] > last or left == level:
@@ -217,56 +211,7 @@ def rank_by_table_in_windows(
     memory: FloatArray, states: IntArray, pulled: IntArray, step: int, _exploring: bool, index: FloatArray
 ) -> None:
     """Set the index of each arm at its state, from the first two columns, and keep the windows."""
-    _note_pulls(memory, pulled, step, 2)
+    note_pulls(memory, pulled, step, 2)
     for arm in range(len(states)):
         index[arm] = memory[arm, states[arm]]
-    _keep_windows(memory, index, step, 2)
-
-
-# ---- values by arm, state, age and action: the memory begins with five columns, and four for each state and age
-
-_AGES, _DISCOUNT, _AGE, _MET, _TOTAL, _VALUES = range(6)
-_SEEN = 2  # of the four columns, two are values Q of the actions, and two say how often each was seen
-
-
-def new_values(ages: int, discount: float) -> FloatArray:
-    """Return what is known at the start about the values of an arm, shape (5 + 8 ages,)."""
-    row = np.zeros(_VALUES + 8 * ages)
-    row[_AGES], row[_DISCOUNT], row[_AGE] = ages, discount, -1  # at the first step it will be 0
-    return row
-
-
-@stage
-def rank_by_values_in_windows(
-    memory: FloatArray, states: IntArray, pulled: IntArray, step: int, exploring: bool, index: FloatArray
-) -> None:
-    """Set the index of each arm to Q(1) - Q(0) at its state and age, or to 0 if exploring, and keep the windows."""
-    ages = _setting(memory, _AGES)
-    at = _VALUES + 8 * ages
-    for arm in range(len(states)):
-        age = 0 if pulled[arm] else min(np.int64(memory[arm, _AGE]) + 1, ages - 1)
-        memory[arm, _AGE] = age
-        cell = _VALUES + 4 * (ages * states[arm] + age)
-        index[arm] = 0.0 if exploring else memory[arm, cell + 1] - memory[arm, cell]
-    _note_pulls(memory, pulled, step, at)
-    _keep_windows(memory, index, step, at)
-
-
-@stage
-def learn_in_windows(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
-    """Move Q at the state, age and action of each arm towards what came of it, by 1 / (n + 1) of the way.
-
-    The sum of an arm's values, and the number of those that were ever moved, are kept along.
-    """
-    for arm in range(len(states)):
-        ages, age, action = np.int64(memory[arm, _AGES]), max(0, np.int64(memory[arm, _AGE])), pulls[arm]
-        cell = _VALUES + 4 * (ages * states[arm] + age)
-        after = _VALUES + 4 * (ages * following[arm] + (0 if action else min(age + 1, ages - 1)))
-        best, mean = max(memory[arm, after], memory[arm, after + 1]), memory[arm, _TOTAL] / max(1.0, memory[arm, _MET])
-        target = following[arm] + memory[arm, _DISCOUNT] * (best - mean)
-        seen = memory[arm, cell + _SEEN + action]
-        move = (target - memory[arm, cell + action]) / (seen + 1.0)
-        memory[arm, cell + action] += move
-        memory[arm, cell + _SEEN + action] = seen + 1.0
-        memory[arm, _TOTAL] += move
-        memory[arm, _MET] += seen == 0.0
+    keep_windows(memory, index, step, 2)

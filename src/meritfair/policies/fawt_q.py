@@ -21,24 +21,37 @@ here          is in the paper
 ``discount``  :math:`\beta`
 ============  ===============
 
-*Departures.* This is the algorithm, not the code that its authors have released, which counts visits at another key
-than the one it updates, then refreshes the index of another state, has :math:`\beta = 1` and subtracts nothing, so
-that Q grows without bound, and draws from a generator that nobody can seed. Here :math:`\beta \bar Q` is subtracted,
-for the reasons that :mod:`meritfair.policies.wiql` gives; it is the same for all values of an arm, and no index sees
-it.
+*Three versions.* The setting `update` says how Q moves.
 
-In the paper a state is seen only at a pull, and the age stands for what is not seen since. Here states are seen, so
-the age tells only how soon an arm will have to be pulled, while what the arm has met is spread over more values.
-`ages` says how far it is told apart. The fewer, and the smaller the discount, the sooner the index is good: in 20,000
-steps of 20 synthetic arms, with a budget of 4 and windows of 50, of what `FaWT` gains over pulling nobody by knowing
-the arms this policy has 98 % with a single age, 95 % with 5 and 90 % with 15; with a discount of 0.9 it has 97, 90 and
-84 %.
+- ``relative`` is the formula above, with :math:`\beta = 0.5` by default. :math:`\beta \bar Q` is subtracted for the
+  reasons that :mod:`meritfair.policies.wiql` gives; it is the same for all values of an arm, and no index sees it.
+- ``li`` is that of Li and Varakantham's own release: a constant rate of 0.5 and :math:`\beta = 0.95`, no visits are
+  counted, nothing is subtracted, and the next value is taken at the age of now,
+
+  .. math::
+    Q(s, l, a) \leftarrow Q(s, l, a) + \tfrac12 \big[ s' + \beta \max_{a'} Q(s', l, a') - Q(s, l, a) \big] .
+
+  Q is bounded by :math:`1 / (1 - \beta)`, and forgets: it is a mean of the last few visits.
+- A third is in the repository of the MF-RMAB paper, whose Appendix A was made with it. It counts visits at the new
+  age and reads them at the old one, refreshes the index of another age than it has updated, has :math:`\beta = 1` and
+  subtracts nothing, so that Q grows without bound, and explores by a generator that is never seeded. Its index is
+  nearly random about merit. These errors are not Li and Varakantham's. They are played for the reproduction of that
+  appendix alone (:mod:`meritfair.lab.paper.appendix_a`).
+
+*Departures.* In Li and Varakantham's paper and release a state is seen only at a pull, and the age stands for what is
+not seen since; there is one pull for each arm in a window, and exploring does not mind the windows. Here states are
+seen, so the age tells only how soon an arm will have to be pulled, while what the arm has met is spread over more
+values. `ages` says how far it is told apart. The fewer, and the smaller the discount, the sooner the index is good: in
+20,000 steps of 20 synthetic arms, with a budget of 4 and windows of 50, of what `FaWT` gains over pulling nobody by
+knowing the arms this policy has 98 % with a single age, 95 % with 5 and 90 % with 15; with a discount of 0.9 it has
+97, 90 and 84 %.
 
 References
 ----------
 D. Li and P. Varakantham, "Efficient Resource Allocation with Fairness Constraints in Restless Multi-Armed Bandits",
-UAI 2022. A. Biswas, G. Aggarwal, P. Varakantham and M. Tambe, "Learn to Intervene: An Adaptive Learning Policy for
-Restless Bandits in Application to Preventive Healthcare", IJCAI 2021.
+UAI 2022; released at github.com/HughLee1994/SoftFair-and-FaWT-in-Restless-Multi-Armed-Bandits. A. Biswas, G. Aggarwal,
+P. Varakantham and M. Tambe, "Learn to Intervene: An Adaptive Learning Policy for Restless Bandits in Application to
+Preventive Healthcare", IJCAI 2021.
 """
 
 from __future__ import annotations
@@ -48,7 +61,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from meritfair.checks import check_whole
+from meritfair.checks import check_choice, check_whole
 from meritfair.model.whittle import check_discount
 from meritfair.policies.base import Policy
 from meritfair.policies.fawt import check_windows, first_windows
@@ -58,6 +71,11 @@ if TYPE_CHECKING:
     from meritfair.policies.base import View
 
 __all__ = ["FaWTQ"]
+
+_DISCOUNTS = {"relative": 0.5, "li": 0.95}
+# As the MF-RMAB repository has it, with its errors or with the two wrong ages put right: for the reproduction of its
+# Appendix A only, so no message offers them.
+_PUBLISHED = {"published": 1.0, "mended": 1.0}
 
 
 @dataclass(frozen=True)
@@ -70,11 +88,15 @@ class FaWTQ(Policy):
         Pulls that every arm has in every window.
     window : int, optional
         Steps in a window, at least N least / K. None: half as many again, and at least 15.
-    discount : float
-        What a reward is worth a step later, from 0 to 1; at 0 only the next step counts.
+    discount : float, optional
+        What a reward is worth a step later, from 0 to 1; at 0 only the next step counts. None: 0.5, and 0.95 for
+        ``li``.
     ages : int
         How many steps since the last pull are told apart, at least 1; longer ones are taken together. With 1, only
-        states are.
+        states are. Li and Varakantham's release has as many as the window has steps.
+    update : {"relative", "li"}
+        How Q moves: by 1 / (n + 1) and relative to its mean, or at a constant rate of 0.5, as in Li and Varakantham's
+        own release.
 
     Examples
     --------
@@ -83,25 +105,37 @@ class FaWTQ(Policy):
     >>> run = mf.simulate(arms, FaWTQ(window=15), budget=4, episodes=5, horizon=100, seed=1)
     >>> int(run.longest_wait.max())
     13
+    >>> FaWTQ(update="li").discount
+    0.95
     """
 
     name: ClassVar[str] = "fawt-q"
     constant = True
     least: int = 2
     window: int | None = None
-    discount: float = 0.5
+    discount: float = None  # type: ignore[assignment]  # that of the update, once it is known
     ages: int = 5
+    update: str = "relative"
 
     def __post_init__(self) -> None:
         check_windows(self)
-        object.__setattr__(self, "discount", check_discount(self.discount))
+        if self.update not in _PUBLISHED:
+            check_choice("update", self.update, _DISCOUNTS)
+        discount = {**_DISCOUNTS, **_PUBLISHED}[self.update] if self.discount is None else self.discount
+        object.__setattr__(self, "discount", check_discount(discount))
         object.__setattr__(self, "ages", check_whole("ages", self.ages, 1))
 
     def plan(self, view: View) -> StepLearner:
-        from meritfair.engine.q_learning import explore_less  # loading it takes a second
-        from meritfair.engine.windows import learn_in_windows, new_values, rank_by_values_in_windows
+        from meritfair.engine import aged_values as stages  # loading it takes a second
+        from meritfair.engine.q_learning import explore_less
 
+        rank, learn = {
+            "relative": (stages.rank_by_values, stages.learn_relative),
+            "li": (stages.rank_by_values, stages.learn_at_constant_rate),
+            "published": (stages.rank_by_kept_indices, stages.learn_as_published),
+            "mended": (stages.rank_by_kept_indices, stages.learn_as_mended),
+        }[self.update]
         windows = first_windows(view, self.least, self.window)
-        values = new_values(self.ages, self.discount)
+        values = stages.new_values(self.ages, self.discount, keep_indices=self.update in _PUBLISHED)
         memory = np.concatenate([np.broadcast_to(values, (*windows.shape[:-1], len(values))), windows], axis=-1)
-        return StepLearner(memory, rank_by_values_in_windows, learn_in_windows, explore_less)
+        return StepLearner(memory, rank, learn, explore_less)
