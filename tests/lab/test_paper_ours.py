@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -113,11 +114,18 @@ def knob(setting: Setting) -> tuple[str, int]:
     return name, int(text.rpartition("=")[2])
 
 
-def story(points: dict[tuple[str, int], tuple[float, float, float, float]], runs: int = 6) -> Planted:
-    """Plant the points, with arms in another order than that of their benefit."""
+def version(setting: Setting) -> str:
+    """Return which FaWT-Q it is."""
+    found = re.search(r"update=(\w+)", setting.policy)
+    return found[1] if found else "relative" * setting.policy.startswith("fawt-q")
+
+
+def story(points: dict[Any, tuple[float, float, float, float]], runs: int = 6) -> Planted:
+    """Plant the points, some for one version of FaWT-Q alone, with arms in another order than that of their benefit."""
 
     def plant(setting: Setting) -> dict[str, Any]:
-        gini, reward, top, worst = points[knob(setting)]
+        place = knob(setting)
+        gini, reward, top, worst = points.get((*place, version(setting)), points[place])
         n, few = setting.n_arms, 2 * setting.n_arms // 5
         share = np.full(n, (1 - top - worst / n) / (n - few - 1))
         share[0], share[n - few :] = worst / n, top / few
@@ -161,7 +169,7 @@ def test_each_claim_of_appendix_a_fails_by_its_own_numbers(changed: Any, expecte
 def test_appendix_a_orders_arms_by_benefit_and_says_what_windows_promise() -> None:
     found = APPENDIX_A.analyse(made(APPENDIX_A, FULL, story(POINTS)), FULL)
     small, large = found.numbers.panels
-    (fawt_q,) = small.of("fawt-q", [15])
+    (fawt_q,) = small.against("li").of("fawt-q", [15])
     np.testing.assert_allclose(fawt_q.share.sum(axis=1), 1)
     np.testing.assert_allclose(fawt_q.worst, 0.05)
     np.testing.assert_allclose(fawt_q.top, 0.80)
@@ -171,14 +179,45 @@ def test_appendix_a_orders_arms_by_benefit_and_says_what_windows_promise() -> No
     assert found.headline.startswith("Where it is as equal as FaWT-Q, MF-RMAB has 122 to ")  # 0.917 / 0.75 and more
 
 
+def test_appendix_a_is_judged_by_its_authors_fawt_q_and_says_what_other_versions_would_say() -> None:
+    weak = {("fawt-q", window, "published"): (0.3, 0.60, 0.80, 0.05) for window in (15, 30, 50)}
+    strong = {("fawt-q", window): (0.3, 0.99, 0.80, 0.05) for window in (15, 30, 50)}
+    found = APPENDIX_A.analyse(made(APPENDIX_A, FULL, story(POINTS | strong | weak)), FULL)
+    both = found.verdicts[BOTH]
+    assert both.holds is False
+    assert "ours: does not hold; MF-RMAB's code: holds; that code, mended: does not hold" in both.found
+    assert "other versions" not in found.verdicts[HIGHEST].found  # it is not about FaWT-Q
+    table = found.tables[0]
+    assert [row[1:] for row in table.cells if row[0] == both.claim] == [
+        ["does not hold", "does not hold", "holds", "does not hold"]
+    ]
+    assert [list(table.columns)[1:], table.cells[0][1:]] == [
+        ["li", "relative", "published", "mended"],
+        ["0.93", "0.93", "1.53", "0.93"],  # MF-RMAB has 0.917 at a Gini coefficient of 0.3
+    ]
+    assert re.search(r"93 % of its reward.* 153 %, and 93 % with", found.headline)
+
+
+def test_appendix_a_tells_the_best_arms_from_those_with_most_pulls() -> None:
+    turned = {("fawt-q", 15, "published"): (0.3, 0.7, 0.05, 2.0)}  # the worst of five has two in five pulls
+    found = APPENDIX_A.analyse(made(APPENDIX_A, FULL, story(POINTS | turned)), FULL)
+    (player,) = found.numbers.panels[0].against("published").of("fawt-q", [15])
+    np.testing.assert_allclose(player.top, 0.05)
+    np.testing.assert_allclose(player.most, 0.4 + (1 - 0.4 - 0.05) / 2)  # itself and one of the two between
+    assert "then the first two in five get 80 to 90 %" in found.verdicts[FOCUS].found
+
+
 def test_windows_of_fawt_q_are_kept_in_a_real_run() -> None:
     (spec, _) = APPENDIX_A.specs(Scale(episodes=60, runs=2, quick=True))
-    for setting in spec.settings():
-        if setting.policy.startswith("fawt-q"):
-            window = int(setting.policy.rpartition("=")[2])
-            found = play(Task(setting, 0, 2))
-            assert found.measures["longest_wait"].max() < window
-            assert found.by_arm["exposure"].min() > 0.98 * 2 / window
+    played = [setting for setting in spec.settings() if setting.policy.startswith("fawt-q")]
+    assert {(version(each), each.n_arms, knob(each)[1]) for each in played} == {
+        (name, *rest) for name in ("li", "relative", "published", "mended") for rest in product((5, 10), (15, 30, 50))
+    }
+    for setting in played:
+        window = knob(setting)[1]
+        found = play(Task(setting, 0, 2))
+        assert found.measures["longest_wait"].max() < window
+        assert found.by_arm["exposure"].min() > 0.98 * 2 / window
 
 
 # estimates

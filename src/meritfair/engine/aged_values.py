@@ -121,11 +121,11 @@ def learn_at_constant_rate(memory: FloatArray, states: IntArray, pulls: IntArray
 
 
 @part
-def _learn_with_counts_at(memory: FloatArray, arm: int, state: int, action: int, following: int, wrong: bool) -> None:
-    """Move Q of an arm as published, with counts and the refreshed index at the next age, which is wrong, or at its own."""
+def _learn_with_kept_index(memory: FloatArray, arm: int, state: int, action: int, following: int, mended: bool) -> None:
+    """Move Q of an arm as published: counts and the index refreshed are of the next age, or, mended, of its own."""
     ages, age = np.int64(memory[arm, _AGES]), max(0, np.int64(memory[arm, _AGE]))
     new = _next_age(ages, age, action)
-    at = new if wrong else age
+    at = age if mended else new
     cell, after, counted = _cell(ages, state, age), _cell(ages, following, new), _cell(ages, state, at)
     memory[arm, counted + _SEEN + action] += 1.0
     target = state + memory[arm, _DISCOUNT] * max(memory[arm, after], memory[arm, after + 1])
@@ -138,11 +138,11 @@ def _learn_with_counts_at(memory: FloatArray, arm: int, state: int, action: int,
 def learn_as_published(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
     """Move Q as the MF-RMAB repository does, errors included."""
     for arm in range(len(states)):
-        _learn_with_counts_at(memory, arm, states[arm], pulls[arm], following[arm], True)
+        _learn_with_kept_index(memory, arm, states[arm], pulls[arm], following[arm], False)
 
 
 @stage
 def learn_as_mended(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
     """Move Q as the MF-RMAB repository does, with visits and indices at the right age."""
     for arm in range(len(states)):
-        _learn_with_counts_at(memory, arm, states[arm], pulls[arm], following[arm], False)
+        _learn_with_kept_index(memory, arm, states[arm], pulls[arm], following[arm], True)

@@ -13,6 +13,9 @@ effectively optimal             at least 95 % of the reward of Optimal
 offers little fairness          a Gini coefficient of at least 90 % of that of Optimal
 ==============================  =======================================================================
 
+Which FaWT-Q is meant decides most of this, so each claim is weighed against each version of it (`VERSIONS`). The
+verdict is the one against that of its own authors; what the others would say is added to it.
+
 All policies meet the same arms in the same run, so differences and ratios are taken run by run. Where the paper speaks
 of MF-RMAB without saying which c, it is taken at 1 and 3, which it does not call very high, against every L. A claim
 holds if it surely does in every such pair, by a 95 % interval each, and does not if it surely fails in one.
@@ -20,12 +23,13 @@ holds if it surely does in every such pair, by a 95 % interval each, and does no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from meritfair.lab.paper.artefact import Verdict
+from meritfair.lab.report import standing
 from meritfair.lab.resampling import above, below, every, interval_of, percent, ratio, shown, span, weights
 from meritfair.metrics import interval, ratio_interval
 
@@ -35,9 +39,11 @@ if TYPE_CHECKING:
     from meritfair.arrays import FloatArray
     from meritfair.metrics import Interval
 
-__all__ = ["STRENGTHS", "Panel", "Player", "claims", "reward_at_same_inequality"]
+__all__ = ["STRENGTHS", "VERSIONS", "Panel", "Player", "claims", "claims_by_version", "rewards_at_same_inequality"]
 
 STRENGTHS = (1, 3, 10, 100)
+# how FaWT-Q learns, by the policy's setting; the first is that of its own authors, by which claims are judged
+VERSIONS = {"li": "Li's", "relative": "ours", "published": "MF-RMAB's code", "mended": "that code, mended"}
 _MODERATE = (1, 3)  # what the paper does not call very high
 _AS_GOOD = 0.99
 _FOCUS = 0.5
@@ -53,6 +59,8 @@ class Player:
     Attributes
     ----------
     kind : {"merit-fair", "fawt-q", "optimal"}
+    version : str
+        Which FaWT-Q, a key of `VERSIONS`; empty for the others.
     knob : int
         c or L; 0 for Optimal.
     least : float
@@ -64,6 +72,7 @@ class Player:
     """
 
     kind: str
+    version: str
     knob: int
     least: float
     gini: FloatArray
@@ -74,9 +83,9 @@ class Player:
     @property
     def label(self) -> str:
         """What people call it."""
-        return {"merit-fair": f"MF-RMAB, c = {self.knob}", "fawt-q": f"FaWT-Q, L = {self.knob}"}.get(
-            self.kind, "Optimal"
-        )
+        if self.kind == "fawt-q":
+            return f"FaWT-Q ({VERSIONS[self.version]}), L = {self.knob}"
+        return f"MF-RMAB, c = {self.knob}" if self.kind == "merit-fair" else "Optimal"
 
     @property
     def worst(self) -> FloatArray:
@@ -87,6 +96,11 @@ class Player:
     def top(self) -> FloatArray:
         """The part of all pulls that the best two in five arms get, shape (runs,)."""
         return np.asarray(self.share[:, -(2 * self.share.shape[1] // 5) :].sum(axis=1))
+
+    @property
+    def most(self) -> FloatArray:
+        """The part of all pulls that those two in five get who get most in their run, as the paper's figure has it."""
+        return replace(self, share=np.sort(self.share, axis=1)).top
 
 
 @dataclass(frozen=True)
@@ -101,6 +115,10 @@ class Panel:
     def of(self, kind: str, knobs: Sequence[int] | None = None) -> tuple[Player, ...]:
         """Return the policies of a kind, in order of their knob."""
         return tuple(each for each in self.players if each.kind == kind and (knobs is None or each.knob in knobs))
+
+    def against(self, version: str) -> Panel:
+        """Return the panel with this version of FaWT-Q alone."""
+        return replace(self, players=tuple(each for each in self.players if each.version in ("", version)))
 
     @property
     def optimal(self) -> Player:
@@ -120,8 +138,26 @@ class Panel:
         return self.mean(one.gini - other.gini)
 
 
-def claims(panels: tuple[Panel, ...]) -> tuple[Verdict, ...]:
-    """Return what each sentence of the appendix is found to be."""
+def claims(found: dict[str, tuple[Verdict, ...]]) -> tuple[Verdict, ...]:
+    """Return the verdicts against the FaWT-Q of its own authors, each with what other versions would make of it."""
+    judged, *others = VERSIONS
+
+    def told(number: int, verdict: Verdict) -> Verdict:
+        beside = {version: found[version][number] for version in others}
+        if all(each.found == verdict.found for each in beside.values()):
+            return verdict  # it is not about FaWT-Q
+        rest = "; ".join(f"{VERSIONS[version]}: {standing(each).words}" for version, each in beside.items())
+        return replace(verdict, found=f"{verdict.found} With other versions of FaWT-Q: {rest}.")
+
+    return tuple(told(*each) for each in enumerate(found[judged]))
+
+
+def claims_by_version(panels: tuple[Panel, ...]) -> dict[str, tuple[Verdict, ...]]:
+    """Return what each sentence of the appendix is found to be against each version of FaWT-Q."""
+    return {version: _claims(tuple(panel.against(version) for panel in panels)) for version in VERSIONS}
+
+
+def _claims(panels: tuple[Panel, ...]) -> tuple[Verdict, ...]:
     return (
         _egalitarian(panels),
         _as_rewarding(panels),
@@ -202,7 +238,13 @@ def _as_rewarding(panels: tuple[Panel, ...]) -> Verdict:
     )
 
 
-def reward_at_same_inequality(panel: Panel, other: Player) -> Interval:
+def rewards_at_same_inequality(panels: Iterable[Panel], version: str) -> list[Interval]:
+    """Return the reward of MF-RMAB as a part of that of this FaWT-Q at the same inequality, for each size and L."""
+    alone = (panel.against(version) for panel in panels)
+    return [_reward_at_same_inequality(panel, other) for panel in alone for other in panel.of("fawt-q")]
+
+
+def _reward_at_same_inequality(panel: Panel, other: Player) -> Interval:
     """Return the reward of MF-RMAB as a part of that of FaWT-Q at the same Gini coefficient.
 
     It is read off straight lines between the c that were played and Optimal, which is what c grows to.
@@ -219,7 +261,7 @@ def _both_at_once(panels: tuple[Panel, ...]) -> Verdict:
     pairs = _pairs(panels, STRENGTHS)
     ahead = [p for p in pairs if below(p[0].unequal(*p[1:]), 0.0) and above(p[0].rewarded(*p[1:]), 1.0)]
     behind = [p for p in pairs if above(p[0].unequal(*p[1:]), 0.0) and below(p[0].rewarded(*p[1:]), 1.0)]
-    same = {other: reward_at_same_inequality(panel, other) for panel in panels for other in panel.of("fawt-q")}
+    same = {other: _reward_at_same_inequality(panel, other) for panel in panels for other in panel.of("fawt-q")}
     found = _by_size(panels, lambda panel: _each(panel.of("fawt-q"), lambda other: shown(same[other])))
     return Verdict(
         "MF-RMAB is both at once: where it is as egalitarian as FaWT-Q, it is equal or better in reward.",
@@ -238,11 +280,13 @@ def _focus(panels: tuple[Panel, ...]) -> Verdict:
             " (MF-RMAB: " + _each(panel.of("merit-fair"), lambda each: percent(each.top.mean())) + ")"
         )
 
+    most = span((100 * each.most.mean() for panel in panels for each in panel.of("fawt-q")), 0)
     return Verdict(
         "FaWT-Q focuses on the top few arms.",
         _WHERE,
         every(above(panel.mean(each.top), _FOCUS) for panel in panels for each in panel.of("fawt-q")),
-        f"The best two in five arms get this part of all pulls. {_by_size(panels, tops)}.",
+        f"The best two in five arms get this part of all pulls. {_by_size(panels, tops)}. The paper's figure sorts the "
+        f"arms of each run by their pulls, whoever they are; then the first two in five get {most} %.",
     )
 
 
