@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy import stats
 
@@ -75,10 +76,45 @@ def test_second_cpap_model(variant: str, first: tuple[float, float], second: tup
     np.testing.assert_allclose(arms.transitions[number, :, 0], second, atol=1e-12)
     pulled = np.minimum(1.0, 1.1 * arms.transitions[:, :, 0])
     np.testing.assert_allclose(arms.transitions[:, :, 1], pulled, atol=1e-12)
-    noisy = datasets.cpap(3000, seed=1, variant=variant, noise=0.5).transitions[1500:, 0, 0]
-    logit = np.log(noisy / (1 - noisy))
-    assert logit.std() == pytest.approx(0.5, rel=0.1)
-    assert logit.mean() == pytest.approx(np.log(second[0] / (1 - second[0])), abs=0.05)
+
+
+@pytest.mark.parametrize("noise", [None, 0.3, 3.0])
+@pytest.mark.parametrize("variant", ["probfair", "probfair-sex"])
+def test_nobody_is_harmed_by_a_pull_or_a_good_state_in_the_second_model(variant: str, noise: float | None) -> None:
+    for seed in range(40):
+        arms = datasets.cpap(50, seed, variant=variant, noise=noise)
+        assert (np.diff(arms.transitions, axis=1) >= 0).all()  # a good state
+        assert (np.diff(arms.transitions, axis=2) >= 0).all()  # a pull
+        assert arms.benefit.min() >= 0
+
+
+def logits(arms: mf.Arms) -> npt.NDArray[np.float64]:
+    return np.asarray(np.log(arms.transitions / (1 - arms.transitions)))
+
+
+def test_noise_of_the_second_model_is_normal_but_for_those_drawn_again_and_one_sided_for_non_adherers() -> None:
+    how: dict[str, Any] = {"variant": "probfair", "epsilon": 0.0}
+    noise = logits(datasets.cpap(20_000, 1, **how)) - logits(datasets.cpap(20_000, 1, noise=0.0, **how))
+    non_adherers, general = noise[:6000], noise[6000:]
+    assert non_adherers.max() <= 0
+    assert general.max() > 2.5
+    # Twice the draws, by the definition: of normal noise with a standard deviation of 1, those that harm nobody.
+    rng = np.random.default_rng(0)
+    drawn = rng.standard_normal((120_000, 2, 2))
+    for kept, base, found in ((-np.abs(drawn), (0.234, 0.666), non_adherers), (drawn, (0.269, 0.828), general)):
+        still = np.array([[p, 1.1 * p] for p in base])
+        there = np.log(still / (1 - still)) + kept
+        fine = (np.diff(there, axis=1) > 0).all(axis=(1, 2)) & (np.diff(there, axis=2) > 0).all(axis=(1, 2))
+        expected = kept[fine]
+        for moment in (1, 2):
+            sd = (expected**moment).std(axis=0) * np.sqrt(1 / len(found) + 1 / len(expected))
+            gap = (found**moment).mean(axis=0) - (expected**moment).mean(axis=0)
+            assert np.abs(gap / sd).max() < 4.6  # 16 comparisons at an overall level of 1e-4
+
+
+def test_the_noise_of_each_model_has_its_own_default() -> None:
+    assert datasets.cpap(20, 1) == datasets.cpap(20, 1, noise=0.1)
+    assert datasets.cpap(20, 1, variant="probfair") == datasets.cpap(20, 1, variant="probfair", noise=1.0)
 
 
 def test_cpap_parameters_do_what_they_say() -> None:
@@ -122,6 +158,10 @@ def test_arms_of_an_instance_of_the_authors_can_share_a_generator() -> None:
         (lambda: datasets.cpap(3, noise=-0.1), "noise must be at least 0, got -0.1"),
         (lambda: datasets.cpap(3, non_adherers=1.5), "non_adherers must lie between 0 and 1, got 1.5"),
         (lambda: datasets.cpap(3, 1, variant="probfair", authors=True, budget=1), "needs the variant 'kang'"),
+        (
+            lambda: datasets.cpap(3, 1, variant="probfair", improvement=0.5, noise=0.0),
+            "improvement and noise must be such that a pull helps, got 0.5 and 0: .* general-1",
+        ),
         (lambda: datasets.instances("sintetic", 3, 2), "no data set 'sintetic', did you mean 'synthetic'"),
         (lambda: datasets.instances("zzz", 3, 2), "there are synthetic, synthetic-alternate, cpap"),
         (lambda: datasets.instances("cpap", 3, 0), "runs must be at least 1, got 0"),

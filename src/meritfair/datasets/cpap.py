@@ -1,4 +1,4 @@
-"""Adherence to CPAP, a treatment for sleep apnoea: the paper's third data set (Section 6.1).
+r"""Adherence to CPAP, a treatment for sleep apnoea: the paper's third data set (Section 6.1).
 
 A patient is good while they use the device. The model of Kang et al. (2016), brought to two states,
 has two kinds of patient; a pull (a call, say) multiplies the chance of a good next state by 1.1, up to
@@ -15,9 +15,20 @@ variant           kind         passive 0→1  passive 1→1  from
 ``probfair-sex``  female       0.214        0.791
 ================  ===========  ===========  ===========  =======================
 
-In the ProbFair variants noise is added on the logit scale, where it cannot leave (0, 1). The paper's
-text gives the noise a *variance* of 0.1; the authors' code and numbers have a *standard deviation* of
-0.1, as here.
+The paper's text gives the noise a *variance* of 0.1; the authors' code and numbers have a *standard deviation* of
+0.1, as here. With it, a pull harms some patients of ``kang``.
+
+The ProbFair variants are drawn as by Herlihy et al. (their repository, crherlihy/prob_fair_rmab). Noise is added on the
+logit scale, where it cannot leave (0, 1), with a standard deviation of 1; that of non-adherers is one-sided, downwards
+only, as they are to adhere less than others. A patient whom a pull or a good state would harm is drawn again. So
+:math:`p_{s0} \le p_{s1}` and :math:`p_{0a} \le p_{1a}` for everyone, and no benefit is negative. *Departures:* kinds of
+patients are not shuffled, and probabilities are clipped at the end; with ``epsilon=0`` they are not.
+
+References
+----------
+Y. Kang, A. M. Sawyer, P. M. Griffin and V. V. Prabhu, "Modelling Adherence Behaviour for the Treatment of Obstructive
+Sleep Apnoea", European Journal of Operational Research 249 (2016). C. Herlihy, A. Prins, A. Srinivasan and J. P.
+Dickerson, "Planning to Fairly Allocate: Probabilistic Fairness in the Restless Bandit Setting", KDD 2023.
 """
 
 from __future__ import annotations
@@ -33,6 +44,8 @@ from meritfair.model.arms import Arms
 from meritfair.seeding import fresh_seed, stream
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from meritfair.arrays import FloatArray
 
 __all__ = ["VARIANTS", "cpap"]
@@ -44,6 +57,8 @@ _PASSIVE: dict[str, dict[str, tuple[float, float]]] = {
     "probfair-sex": {"male": (0.351, 0.853), "female": (0.214, 0.791)},
 }
 _DEFAULT_SHARE = {"kang": 0.3, "probfair": 0.3, "probfair-sex": 0.5}
+_DEFAULT_NOISE = {"kang": 0.1, "probfair": 1.0, "probfair-sex": 1.0}
+_TRIES = 1000  # of an arm, before it is given up; at the defaults more than one in three is taken
 VARIANTS = tuple(_PASSIVE)
 
 
@@ -53,7 +68,7 @@ def cpap(
     *,
     non_adherers: float | None = None,
     improvement: float = 1.1,
-    noise: float = 0.1,
+    noise: float | None = None,
     epsilon: float = 0.01,
     variant: str = "kang",
     reseed: bool = True,
@@ -73,8 +88,9 @@ def cpap(
         For ``probfair-sex`` it is the share of men, 0.5 by default.
     improvement : float
         A pull multiplies the chance of a good next state by this, up to 1.
-    noise : float
-        Standard deviation of the noise on each probability.
+    noise : float, optional
+        Standard deviation of the noise on each probability, 0.1 by default; in the ProbFair variants on each logit, 1
+        by default.
     epsilon : float
         Probabilities are clipped to [epsilon, 1 - epsilon].
     variant : {"kang", "probfair", "probfair-sex"}
@@ -99,7 +115,7 @@ def cpap(
     check_choice("variant", variant, VARIANTS)
     share = check_number("non_adherers", _DEFAULT_SHARE[variant] if non_adherers is None else non_adherers, 0.0, 1.0)
     gain = check_number("improvement", improvement, 0.0)
-    sd = check_number("noise", noise, 0.0)
+    sd = check_number("noise", _DEFAULT_NOISE[variant] if noise is None else noise, 0.0)
     away = check_number("epsilon", epsilon, 0.0, 0.5)
     if check_flag("authors", authors) and variant != "kang":
         raise InputError(f"authors=True needs the variant 'kang', got {variant!r}")
@@ -111,9 +127,11 @@ def cpap(
         else:
             normal = np.random.RandomState(first).normal(0.0, 1.0, (N, 2, 2))
     else:
-        normal = stream(fresh_seed(seed), "instance", run).standard_normal((N, 2, 2))
-    P = base + sd * normal if variant == "kang" else _on_logit(base, sd * normal, away)
-    return Arms(np.clip(P, away, 1 - away), names)
+        rng = stream(fresh_seed(seed), "instance", run)
+        if variant != "kang":
+            return Arms(_whom_all_helps(base, names, sd, gain, away, rng), names)
+        normal = rng.standard_normal((N, 2, 2))
+    return Arms(np.clip(base + sd * normal, away, 1 - away), names)
 
 
 def _patients(variant: str, n_arms: int, first: int, improvement: float) -> tuple[FloatArray, list[str]]:
@@ -123,6 +141,25 @@ def _patients(variant: str, n_arms: int, first: int, improvement: float) -> tupl
     passive = np.array([chances for _, chances, _ in numbered])
     pulled = np.minimum(1.0, improvement * passive)
     return np.stack([passive, pulled], axis=-1), [f"{kind}-{number}" for kind, _, number in numbered]
+
+
+def _whom_all_helps(
+    base: FloatArray, names: Sequence[str], sd: float, improvement: float, epsilon: float, rng: np.random.Generator
+) -> FloatArray:
+    """Return patients with noise on the logit, drawn again for those whom a pull or a good state would harm."""
+    down = np.array([name.startswith("non-adherer") for name in names])[:, None, None]
+    P, left = base.copy(), np.arange(len(base))
+    for _ in range(_TRIES):
+        normal = sd * rng.standard_normal((len(left), 2, 2))
+        here = _on_logit(base[left], np.where(down[left], -np.abs(normal), normal), epsilon)
+        P[left] = here
+        left = left[np.any(here[:, :, 1] < here[:, :, 0], axis=1) | np.any(here[:, 1] < here[:, 0], axis=1)]
+        if not len(left):
+            return np.clip(P, epsilon, 1 - epsilon)
+    raise InputError(
+        f"improvement and noise must be such that a pull helps, got {improvement:g} and {sd:g}: in {_TRIES:,} draws of "
+        f"{names[left[0]]} a pull or a good state always harmed"
+    )
 
 
 def _on_logit(P: FloatArray, noise: FloatArray, epsilon: float) -> FloatArray:
