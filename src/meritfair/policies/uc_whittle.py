@@ -22,6 +22,11 @@ paper, not one of its algorithms.
 Two of the points can be wrong for ever. ``penalty`` and ``extreme`` fear for an arm that is left alone, and only
 leaving it alone could show that it fares well: an arm that is pulled whenever it is bad keeps its high index there,
 even if pulls harm it. Under ``value`` such an arm seems to need no pull, so it is left alone at times, and learnt.
+So ``value`` wins in the long run. Early it depends on the arms. On Synthetic, where pulls may harm, it leads from the
+start. On the synthetic arms of the authors' repository (lily-x/online-rmab: a pull and a good state always help; 8 arms,
+3 pulled, 20 steps an episode) it is the slowest: over the first 100 episodes it gains 0.38 of what the Whittle index
+gains over random pulls, ``penalty`` 0.64 and ``extreme`` 0.63, and in the last 40 of 400 episodes 0.85, 0.72 and 0.77
+(means over 200 draws of the arms).
 
 References
 ----------
@@ -58,8 +63,8 @@ class UCWhittle(Policy):
     Parameters
     ----------
     bound : {"value", "penalty", "extreme"}
-        Which point: where the arm is worth most, where the index is largest, or where pulling gains most. On synthetic
-        arms ``value`` learns fastest by far, and the other two may hold on to a wrong arm.
+        Which point: where the arm is worth most, where the index is largest, or where pulling gains most. In the long
+        run ``value`` does best, as the other two may hold on to a wrong arm; at first it can be the slowest.
     discount : float
         What a reward is worth a step later, from 0 to 1; 1 is the average reward. Below 1, an arm of which nothing
         is known has a finite index.
