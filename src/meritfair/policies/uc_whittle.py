@@ -23,10 +23,10 @@ Two of the points can be wrong for ever. ``penalty`` and ``extreme`` fear for an
 leaving it alone could show that it fares well: an arm that is pulled whenever it is bad keeps its high index there,
 even if pulls harm it. Under ``value`` such an arm seems to need no pull, so it is left alone at times, and learnt.
 So ``value`` wins in the long run. Early it depends on the arms. On Synthetic, where pulls may harm, it leads from the
-start. On the synthetic arms of the authors' repository (lily-x/online-rmab: a pull and a good state always help; 8 arms,
-3 pulled, 20 steps an episode) it is the slowest: over the first 100 episodes it gains 0.38 of what the Whittle index
-gains over random pulls, ``penalty`` 0.64 and ``extreme`` 0.63, and in the last 40 of 400 episodes 0.85, 0.72 and 0.77
-(means over 200 draws of the arms).
+start. On the synthetic arms of the authors' repository (lily-x/online-rmab), where a pull and a good state always
+help, with 8 arms, 3 pulled and 20 steps an episode, it is the slowest: over the first 100 episodes it gains 0.38 of
+what the Whittle index gains over random pulls, ``penalty`` 0.64 and ``extreme`` 0.63, and in the last 40 of 400
+episodes 0.85, 0.72 and 0.77 (means over 200 draws of the arms).
 
 References
 ----------
