@@ -42,7 +42,7 @@ from meritfair.lab.report import standing
 from meritfair.lab.resampling import interval_columns, shown, span
 from meritfair.lab.spec import Setting
 from meritfair.lab.wording import several
-from meritfair.parsing import split_settings
+from meritfair.parsing import join_settings, split_settings
 from meritfair.plots import new_figure
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def _specs(scale: Scale) -> tuple[Spec, ...]:
 
 def _fawt_q(version: str, window: int) -> str:
     """Return a FaWT-Q as settings have it."""
-    how = "" if version == "relative" else f"ages={window},update={version},"
-    return f"fawt-q:{how}least={_LEAST},window={window}"
+    how = {} if version == "relative" else {"ages": window, "update": version}
+    return join_settings("fawt-q", {"least": _LEAST, "window": window, **how})
 
 
 def _player(outcome: Outcome) -> Player:
