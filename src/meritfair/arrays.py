@@ -7,11 +7,12 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["AnyArray", "BoolArray", "ByteArray", "FloatArray", "IntArray", "WordArray", "frozen"]
+__all__ = ["AnyArray", "BoolArray", "ByteArray", "DateArray", "FloatArray", "IntArray", "WordArray", "frozen"]
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 ByteArray: TypeAlias = npt.NDArray[np.uint8]
+DateArray: TypeAlias = npt.NDArray[np.datetime64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 WordArray: TypeAlias = npt.NDArray[np.uint64]

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray
+    from meritfair.arrays import DateArray, FloatArray
 
 __all__ = [
     "check_budget",
     "check_choice",
+    "check_dates",
     "check_flag",
     "check_known",
     "check_merit",
@@ -168,6 +169,26 @@ def float_array(name: str, value: npt.ArrayLike) -> FloatArray:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be an array of numbers: {error}") from None
+
+
+def check_dates(name: str, dates: DateArray) -> DateArray:
+    """Return dates by day, or by month if they are months; refuse missing ones, and a time of day.
+
+    Examples
+    --------
+    >>> check_dates("rounds", np.array(["2026-03-02T09:30"], "datetime64[s]"))
+    Traceback (most recent call last):
+    ...
+    meritfair.errors.InputError: rounds must be dates without a time of day, got 2026-03-02T09:30:00
+    """
+    if np.isnat(dates).any():
+        raise InputError(f"{name} must be dates, got NaT")
+    if np.datetime_data(dates.dtype)[0] == "M":
+        return dates
+    days = dates.astype("datetime64[D]")
+    if (days != dates).any():
+        raise InputError(f"{name} must be dates without a time of day, got {dates[days != dates][0]}")
+    return days
 
 
 def check_merit(merit: npt.ArrayLike) -> FloatArray:

@@ -25,6 +25,7 @@ from meritfair.model.uncertainty import Assessment, assess
 from meritfair.plots import new_figure
 from meritfair.seeding import fresh_seed
 from meritfair.tables import write_table
+from meritfair.texts import for_figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -145,7 +146,7 @@ class Fit:
             right.set(title="Due exposure", xlabel="chance of a pull at a step; dashed: the same for all")
             right.set_xlim(0, None)
             _name_arms(left, [self.names[i] for i in order])
-            figure.supxlabel(self.description, fontsize=8.5, color="#444444", x=0.01, ha="left")
+            figure.supxlabel(for_figure(self.description), fontsize=8.5, color="#444444", x=0.01, ha="left")
         return figure
 
 
@@ -225,6 +226,7 @@ def _known(seen: Log | Counts, names: Iterable[str] | None) -> tuple[Counts, Ite
     if isinstance(seen, Log):
         if names is not None:
             raise InputError("names are for counts: a log has its own")
+        seen.check_transitions()
         return seen.counts, seen.arms
     if not isinstance(seen, Counts):
         raise InputError(f"a fit needs a Log or Counts, got {type(seen).__name__}")
@@ -257,6 +259,6 @@ def _name_arms(axes: Axes, names: list[str]) -> None:
     axes.set_ylim(0.3, n_arms + 0.7)
     if n_arms <= _MOST_NAMES:
         short = [name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…" for name in names]
-        axes.set_yticks(range(1, n_arms + 1), short)
+        axes.set_yticks(range(1, n_arms + 1), [for_figure(name) for name in short])
     else:
         axes.set_ylabel("arms, from least to most benefit")

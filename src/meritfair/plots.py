@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.errors import InputError, MissingExtraError
+from meritfair.texts import for_figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -178,14 +179,14 @@ def plot_runs(runs: Sequence[Run], labels: Sequence[str] | None = None) -> Figur
     """
     if not runs or len({(run.n_arms, run.budget) for run in runs}) != 1:
         raise InputError("runs must be one or more runs with the same number of arms and budget")
-    names = [run.policy for run in runs] if labels is None else list(labels)
+    names = [for_figure(name) for name in ([run.policy for run in runs] if labels is None else labels)]
     with new_figure(4.4) as figure:
         left, right = figure.subplots(1, 2)
         lines = _draw_regret(left, runs)
         fair = _draw_exposure(right, runs)
         columns = 4 if sum(map(len, names)) < 90 else 2
         figure.legend([*lines, fair], [*names, "fair exposure"], loc="outside upper left", ncols=columns)
-        figure.supxlabel(_caption(runs[0]), fontsize=8.5, color="#444444", x=0.01, ha="left")
+        figure.supxlabel(for_figure(_caption(runs[0])), fontsize=8.5, color="#444444", x=0.01, ha="left")
     return figure
 
 
@@ -213,7 +214,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
         remarks += ["Hollow: knows the true arms."] * bool(comparison.oracles)
         remarks += ["Bars: 95 % intervals."] * (comparison.none.runs > 1)
         remarks += ["No Gini where nobody is pulled."] * (len(panels[1][1].labels) < len(measures))
-        caption = f"{comparison.description}\n{' '.join(remarks)}"
+        caption = f"{for_figure(comparison.description)}\n{' '.join(remarks)}"
         figure.supxlabel(caption, fontsize=8.5, color="#444444", x=0.01, ha="left")
         figure.draw_without_rendering()  # only now is it known where points are
         for axes, shown, scale in panels:
@@ -251,7 +252,7 @@ def _draw_labels(axes: Axes, shown: TradeOff, scale: float, colors: Mapping[str,
         on_paper(x[0, front[:-1]] + t * np.diff(x[0, front]), y[0, front[:-1]]),
         on_paper(x[0, front[1:]], y[0, front[:-1]] + t * np.diff(y[0, front])),
     ]
-    names = [" ".join(label.split()).replace("$", r"\$") for label in shown.labels]  # else it would be mathematics
+    names = [for_figure(label) for label in shown.labels]
     widths = [TextPath((0, 0), name, size=_LABEL_SIZE).get_extents().width for name in names]
     boxes = np.stack([np.array(widths), np.full(len(points), _LABEL_SIZE)], axis=-1)
     frame = np.asarray(axes.get_window_extent().get_points() * 72 / axes.figure.dpi)

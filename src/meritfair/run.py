@@ -22,7 +22,7 @@ from meritfair.metrics import Interval, interval
 from meritfair.model.arms import Arms
 from meritfair.model.exposure import fair_exposure
 from meritfair.model.merit import merit_from_settings
-from meritfair.storage import check_suffix, write_whole
+from meritfair.storage import check_readable, check_suffix, write_whole
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -259,8 +259,7 @@ class Run:
         """Read a run that `save` has written."""
         file = Path(path)
         suffix = check_suffix(file, "runs", _SUFFIXES)
-        if not file.is_file():
-            raise FileError(file, "there is no such file")
+        check_readable(file)
         try:
             arrays, settings = _read_npz(file) if suffix == ".npz" else _read_parquet(file)
             if settings.pop("digest", None) != _digest(arrays, settings):

@@ -12,7 +12,7 @@ from meritfair.errors import FileError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["check_suffix", "write_whole"]
+__all__ = ["check_readable", "check_suffix", "write_whole"]
 
 
 def check_suffix(path: Path, what: str, suffixes: tuple[str, ...]) -> str:
@@ -29,6 +29,16 @@ def check_suffix(path: Path, what: str, suffixes: tuple[str, ...]) -> str:
     if suffix not in suffixes:
         raise FileError(path, f"{what} are kept in {' or '.join(suffixes)} files")
     return suffix
+
+
+def check_readable(path: Path) -> None:
+    """Refuse a file that is not there, is no file, or may not be read."""
+    try:
+        if not path.is_file():
+            raise FileError(path, "is not a file" if path.exists() else "there is no such file")
+        path.open("rb").close()
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror or error}") from None
 
 
 def write_whole(path: Path, write: Callable[[Path], Any]) -> None:

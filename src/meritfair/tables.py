@@ -10,19 +10,22 @@ import io
 import math
 import re
 from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meritfair.errors import FileError
-from meritfair.storage import check_suffix, write_whole
+from meritfair.storage import check_readable, check_suffix, write_whole
+from meritfair.texts import from_spreadsheet, to_spreadsheet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
 
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.arrays import DateArray, FloatArray, IntArray
 
 __all__ = [
     "EMPTY",
@@ -41,6 +44,10 @@ SUFFIXES = (".csv", ".parquet")
 TEXT_SUFFIXES = (".md", ".tex")
 EMPTY, _WRONG = -1, -2  # in columns of 0 and 1
 _LARGEST_WHOLE = 2**53  # beyond this, numbers in files may have been rounded
+_COMMA_IN_TEXT = re.compile(r"[^,]*[^\W\d_][^,]*,[^,]*[^\W\d_][^,]*")  # letters on both sides
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+_DATES = {"D": "a date such as 2026-03-02, without a time of day", "M": "a month such as 2026-03"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +95,22 @@ class Table:
             raise self.error(row, column, f"must be a whole number, got {self.columns[column][row]!r}")
         return values.astype(np.int64)
 
+    def rounds(self, column: str, low: int, high: int = _LARGEST_WHOLE) -> IntArray | DateArray:
+        """Return a column as whole numbers between the bounds, or as dates if its first cell is one."""
+        cells = self.columns[column]
+        first = _date(cells[0])
+        if first is None and not _is_number(cells[0]):
+            raise self.error(0, column, f"must be a whole number, or {_DATES['D']}, got {cells[0]!r}")
+        if first is None:
+            return self.whole_numbers(column, low, high)
+        meaning = {text: _date(text) for text in set(map(str, cells))}
+        dates = [meaning[str(cell)] for cell in cells]
+        for row, day in enumerate(dates):
+            if day is None or day.dtype != first.dtype:
+                wanted = _DATES[np.datetime_data(first.dtype)[0]]
+                raise self.error(row, column, f"must be {wanted}, as in line {self.lines[0]}, got {cells[row]!r}")
+        return np.array(dates)
+
     def bits(
         self, column: str, wanted: str = "must be 0 or 1, or false or true", *, may_be_empty: bool = False
     ) -> IntArray:
@@ -129,8 +152,7 @@ def read_table(path: str | PathLike[str], what: str, required: Sequence[str], op
     """
     file = Path(path)
     suffix = check_suffix(file, what, SUFFIXES)
-    if not file.is_file():
-        raise FileError(file, "there is no such file" if not file.exists() else "is not a file")
+    check_readable(file)
     table = (_read_csv if suffix == ".csv" else _read_parquet)(file, required, optional)
     if len(table) == 0:
         raise FileError(file, f"has no {what} in it" + ", only a header" * (suffix == ".csv"))
@@ -151,7 +173,8 @@ def write_table(
     what : str
         What is kept in such a file, in the plural.
     columns : mapping
-        Cells by column. In a .csv file a cell without a number (NaN) is empty.
+        Cells by column. In a .csv file a cell without a number (NaN) is empty, and text that a spreadsheet would take
+        for a formula stands after an apostrophe, which `read_table` takes away again.
     metadata : mapping, optional
         Further text, which only a Parquet file can hold.
     """
@@ -161,7 +184,7 @@ def write_table(
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
         for row in zip(*columns.values(), strict=True):
-            writer.writerow(["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in row])
+            writer.writerow(map(_csv_cell, row))
         write_whole(file, lambda temporary: temporary.write_text(text.getvalue(), encoding="utf-8", newline=""))
     else:
         import pyarrow as pa
@@ -297,6 +320,12 @@ def _in_latex(text: str) -> str:
     return _RAISED_NUMBER.sub(lambda found: f"$^{{{found[0].translate(plain)}}}$", text.translate(_LATEX))
 
 
+def _csv_cell(cell: Any) -> Any:
+    if isinstance(cell, str):
+        return to_spreadsheet(cell)
+    return "" if isinstance(cell, float) and math.isnan(cell) else cell
+
+
 def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
     """Read a CSV file; a row's line is where it ends."""
     try:
@@ -305,15 +334,14 @@ def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> T
             header = [name.strip() for name in next(reader, [])]
             wanted = _wanted(file, header, required, optional, line=1)
             places = [header.index(name) for name in wanted]
+            named = max(k for k, name in enumerate(header, 1) if name)
             cells: list[list[str]] = [[] for _ in wanted]
             lines = []
             for row in reader:
                 if not any(cell.strip() for cell in row):
                     continue
-                if len(row) < len(header):
-                    raise FileError(
-                        file, f"has {len(row)} of the {len(header)} columns of the header", line=reader.line_num
-                    )
+                if not named <= len(row) <= len(header) or any(map(str.strip, row[named:])):
+                    raise FileError(file, _misfit(row, named), line=reader.line_num)
                 lines.append(reader.line_num)
                 for column, place in zip(cells, places, strict=True):
                     column.append(row[place])
@@ -321,7 +349,26 @@ def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> T
         raise FileError(file, f"is not text in UTF-8: {error}") from None
     except csv.Error as error:
         raise FileError(file, f"is not a CSV file: {error}") from None
-    return Table(file, dict(zip(wanted, cells, strict=True)), lines)
+    columns = ([from_spreadsheet(cell) for cell in column] for column in cells)
+    return Table(file, dict(zip(wanted, columns, strict=True)), lines)
+
+
+def _misfit(row: Sequence[str], named: int) -> str:
+    """Return what is wrong with a row of fewer or more cells than there are columns, and what may have caused it."""
+    if len(row) < named:
+        return f"has {len(row)} of the {named} columns of the header"
+    causes = []
+    pairs = [f"{left},{right}" for left, right in pairwise(row)]
+    texts = [pair for pair in pairs if _COMMA_IN_TEXT.fullmatch(pair)]
+    decimals = [pair for pair in pairs if _DECIMAL_COMMA.fullmatch(pair)]
+    if not any(map(str.strip, row[named:])):
+        causes.append("a comma at its end")
+    if texts:
+        causes.append(f"a comma inside a text, {texts[0]!r} (put it in quotation marks)")
+    if decimals:
+        causes.append(f"a decimal comma, {decimals[0]!r} (write {decimals[0].replace(',', '.')})")
+    perhaps = f": perhaps {' or '.join(causes)}" if causes else ""
+    return f"has {len(row)} cells, but the header has {named} columns{perhaps}"
 
 
 def _read_parquet(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
@@ -346,12 +393,27 @@ def _wanted(
     missing = [name for name in required if name not in header]
     if missing:
         wanted, found = ", ".join(missing), ", ".join(header)
-        raise FileError(file, f"lacks the column{'s' * (len(missing) > 1)} {wanted}; it has {found}", line=line)
+        mark = next((mark for mark in ";\t|" if mark in found and "," not in found), "")
+        hint = f": columns must be separated by commas, and here it seems to be {mark!r}" if mark else ""
+        raise FileError(file, f"lacks the column{'s' * (len(missing) > 1)} {wanted}; it has {found}{hint}", line=line)
     there = [name for name in (*required, *optional) if name in header]
     twice = [name for name in there if list(header).count(name) > 1]
     if twice:
         raise FileError(file, "the column stands there twice", line=line, column=twice[0])
     return there
+
+
+def _date(cell: Any) -> np.datetime64 | None:
+    """Return the day of a cell such as 2026-03-02 or 2026-W10 (a Monday), the month of 2026-03, or else None."""
+    text = str(cell).strip()
+    if "-" not in text:
+        return None
+    if _MONTH.fullmatch(text):
+        return np.datetime64(text, "M")
+    try:
+        return np.datetime64(date.fromisoformat(text.removesuffix("00:00:00").rstrip(" T")), "D")
+    except ValueError:
+        return None
 
 
 def _bit(text: str) -> int:

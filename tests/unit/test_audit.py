@@ -498,6 +498,14 @@ def write(folder: Path, text: str) -> Path:
         (HEADER + "1,a,0.5,0.5,f\n", "line 2, column drawn: must be 0 or 1, or false or true, got '0.5'"),
         (HEADER + "1,a,0.5,yes,f\n", "line 2, column drawn: must be 0 or 1, or false or true, got 'yes'"),
         (HEADER + "1.5,a,0.5,1,f\n", "line 2, column round: must be a whole number, got '1.5'"),
+        (
+            "round,arm,exposure,drawn\n1,P0,0,1,0\n",
+            "line 2: has 5 cells, but the header has 4 columns: perhaps a decimal comma, '0,1' (write 0.1)",
+        ),
+        (
+            HEADER + "2026-03-02,a,0.5,1,f\n2026-03-02,a,0.5,1,f\n",
+            "line 3, column arm: the arm 'a' of round 20260302 stands in line 2 already",
+        ),
         (HEADER + "1,,0.5,1,f\n", "line 2, column arm: the cell is empty"),
         (HEADER + "1,a,0.5,1,\n", "line 2, column sex: the cell is empty"),
         (
@@ -538,6 +546,27 @@ def test_csv_and_parquet_give_the_same_log(tmp_path: Path) -> None:
     for file in (write(tmp_path, text), tmp_path / "draws.parquet"):
         report = audit(read_draws(file, group="sex"))
         assert report.overall == audit(make_log(rows, grouped=True)).overall
+
+
+def test_rounds_may_be_dates_and_keep_their_order(tmp_path: Path) -> None:
+    rows = [(r, arm, 0.5, (r + k) % 3 == 0) for r in range(9) for k, arm in enumerate("ab")]
+    days = np.datetime64("2026-02-16") + 7 * np.arange(9)
+    expected = audit(DrawLog(*zip(*rows, strict=True)))
+    for written in (days.astype(str), np.char.replace(days.astype(str), "-", ""), days):
+        if written is days:
+            log = DrawLog([days[r] for r, *_ in rows], *list(zip(*rows, strict=True))[1:])
+        else:
+            log = read_draws(write(tmp_path, HEADER + "".join(f"{written[r]},{a},{e},{x},f\n" for r, a, e, x in rows)))
+        assert log.rounds[[0, -1]].tolist() == [20260216, 20260413]
+        assert audit(log).overall.log_e == expected.overall.log_e
+    months = DrawLog(np.array(["2026-03", "2025-12"], "datetime64[M]"), ["a", "a"], [0.5, 0.5], [0, 1])
+    assert months.rounds.tolist() == [202512, 202603]
+
+
+def test_names_in_the_figure_are_no_mathematics(tmp_path: Path) -> None:
+    rows = [(r, arm, 0.5, (r + k) % 2, "$\\frac{$") for r in range(9) for k, arm in enumerate(["$x$", "$\\frac{$"])]
+    audit(DrawLog(*zip(*rows, strict=True))).plot().savefig(tmp_path / "audit.png")
+    audit(DrawLog(*list(zip(*rows, strict=True))[:4])).plot().savefig(tmp_path / "audit.png")
 
 
 def test_tables_are_saved_with_the_groups_beside_them(tmp_path: Path) -> None:

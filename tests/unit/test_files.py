@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -7,20 +8,39 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import meritfair as mf
 from meritfair.datasets import read_arms, write_arms
+from meritfair.tables import read_table, write_table
+from meritfair.texts import from_spreadsheet, to_spreadsheet
 
 HEADER = "arm,p00,p01,p10,p11\n"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".CSV"])
 def test_arms_come_back_exactly(tmp_path: Path, suffix: str) -> None:
-    names = ["Ada", 'Bo, "the" second', "Çelik", "=1+1"]
-    arms = mf.Arms(np.random.default_rng(1).random((4, 2, 2)), names)
+    names = ["Ada", 'Bo, "the" second', "Çelik", "=1+1", "-Bo", "+1", "@Cy", "Di=", "'=Ed", "''-Flo", "'t Hooft"]
+    arms = mf.Arms(np.random.default_rng(1).random((11, 2, 2)), names)
     write_arms(arms, tmp_path / f"arms{suffix}")
     assert read_arms(tmp_path / f"arms{suffix}") == arms
     assert [f.name for f in tmp_path.iterdir()] == [f"arms{suffix}"]
+
+
+def test_no_name_is_a_formula_and_numbers_stay_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    write_table(
+        file, "tables", {"arm": ["=1+1", "-Bo", "+1", "@Cy", "\tDi", "Ed"], "gain": [-0.5, -1, 0, 1, 2, math.nan]}
+    )
+    assert file.read_text() == "arm,gain\n'=1+1,-0.5\n'-Bo,-1\n'+1,0\n'@Cy,1\n'\tDi,2\nEd,\n"
+    assert read_table(file, "tables", ["arm"]).columns["arm"] == ["=1+1", "-Bo", "+1", "@Cy", "\tDi", "Ed"]
+
+
+@given(st.text(alphabet="'=+-@\t\r\nab"))
+def test_any_text_comes_back_from_a_spreadsheet(text: str) -> None:
+    assert from_spreadsheet(to_spreadsheet(text)) == text
+    assert to_spreadsheet(text)[:1] not in set("=+-@\t\r\n")
 
 
 def test_columns_mean_state_then_action(tmp_path: Path) -> None:
@@ -33,10 +53,12 @@ def test_columns_mean_state_then_action(tmp_path: Path) -> None:
 def test_what_spreadsheets_write_is_read(tmp_path: Path) -> None:
     file = tmp_path / "arms.csv"
     text = "p11, p00 ,p01,p10,arm,group\r\n0.4,0.1,0.2,0.3,Ada,north\r\n\r\n0.5,0.5,0.5,0.5, Bo ,south\r\n"
-    file.write_bytes(b"\xef\xbb\xbf" + text.encode())
-    arms = read_arms(file)
-    assert arms.names == ("Ada", "Bo")
-    np.testing.assert_array_equal(arms.transitions[0], [[0.1, 0.2], [0.3, 0.4]])
+    index = text.replace("p11", ",p11").replace("0.4,0.1", "1,0.4,0.1").replace("0.5,0.5,0.5,0.5", "2,0.5,0.5,0.5,0.5")
+    for each in (text, text.replace("\r\n", ",,\r\n"), index):  # also with columns that have no name
+        file.write_bytes(b"\xef\xbb\xbf" + each.encode())
+        arms = read_arms(file)
+        assert arms.names == ("Ada", "Bo")
+        np.testing.assert_array_equal(arms.transitions[0], [[0.1, 0.2], [0.3, 0.4]])
 
 
 @pytest.mark.parametrize(
@@ -46,7 +68,11 @@ def test_what_spreadsheets_write_is_read(tmp_path: Path) -> None:
         ("\n", "arms.csv: is empty"),
         (HEADER, "arms.csv: has no arms in it, only a header"),
         ("arm,p00,p01\nAda,1,1\n", "arms.csv, line 1: lacks the columns p10, p11; it has arm, p00, p01"),
-        ("arm;p00;p01;p10;p11\n", "lacks the columns arm, p00, p01, p10, p11; it has arm;p00;p01;p10;p11"),
+        (
+            "arm;p00;p01;p10;p11\n",
+            "line 1: lacks the columns arm, p00, p01, p10, p11; it has arm;p00;p01;p10;p11: "
+            "columns must be separated by commas, and here it seems to be ';'",
+        ),
         ("arm,p00,p01,p10,p11,p00\n", "arms.csv, line 1, column p00: the column stands there twice"),
         (
             HEADER + "Ada,0.1,0.2,0.3,0.4\nBo,0.1,1.2,0.3,0.4\n",
@@ -56,6 +82,16 @@ def test_what_spreadsheets_write_is_read(tmp_path: Path) -> None:
         (HEADER + "Ada,nan,0.2,0.3,0.4\n", "line 2, column p00: must lie between 0 and 1, got 'nan'"),
         (HEADER + "Ada,0.1,0.2,x,0.4\n", "line 2, column p10: must be a number, got 'x'"),
         (HEADER + "Ada,0.1,0.2,,0.4\n", "line 2, column p10: must be a number, got ''"),
+        (
+            HEADER + "Ada,0.1,0.2,0.3,0.4\nBo,0,1,0.2,0.3,0.4\n",
+            "line 3: has 6 cells, but the header has 5 columns: perhaps a decimal comma, '0,1' (write 0.1)",
+        ),
+        (
+            HEADER + "Hopper, Grace,0.1,0.2,0.3,0.4\n",
+            "perhaps a comma inside a text, 'Hopper, Grace' (put it in quotation marks)",
+        ),
+        ("p00,p01,p10,p11,arm,\n0.1,0.2,0.3,0.4,Hopper, Grace\n", "line 2: has 6 cells, but the header has 5 columns"),
+        (HEADER + "Ada,0.1,0.2,0.3,0.4,\n", "has 6 cells, but the header has 5 columns: perhaps a comma at its end"),
         (HEADER + "Ada,0.1,0.2\n", "line 2: has 3 of the 5 columns of the header"),
         (HEADER + " ,0.1,0.2,0.3,0.4\n", "line 2, column arm: the cell is empty"),
         (
@@ -87,6 +123,20 @@ def test_files_that_are_not_what_they_seem(tmp_path: Path) -> None:
         read_arms(tmp_path / "folder.csv")
     with pytest.raises(mf.FileError, match=r"\.csv or \.parquet"):
         read_arms(tmp_path / "arms.xlsx")
+
+
+@pytest.mark.parametrize("name", ["arms.csv", "arms.parquet", "run.npz", "run.parquet"])
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, os.strerror(13))
+
+    (tmp_path / name).touch()
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(mf.FileError, match=rf"{name}: cannot be read: Permission denied$"):
+        (mf.Run.load if name.startswith("run") else read_arms)(tmp_path / name)
+    monkeypatch.setattr(Path, "is_file", refuse)  # as in a folder that may not be entered
+    with pytest.raises(mf.FileError, match="cannot be read: Permission denied"):
+        read_arms(tmp_path / "arms.csv")
 
 
 def test_bad_parquet_values_are_named(tmp_path: Path) -> None:

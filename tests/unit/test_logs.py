@@ -174,6 +174,87 @@ def test_huge_round_numbers(tmp_path: Path) -> None:
     assert (far.transitions, far.gaps) == (1, 1)
 
 
+WEEKLY = [("Ada", 0), ("Ada", 1), ("Ada", 3), ("Bo", 1), ("Bo", 2), ("Ada", 4)]  # Ada's week 2 is missing
+WRITTEN = {
+    "numbers": lambda k: str(k + 5),
+    "dates": lambda k: str(np.datetime64("2026-02-16") + 7 * k),
+    "times": lambda k: f"{np.datetime64('2026-02-16') + 7 * k} 00:00:00",
+    "compact": lambda k: str(np.datetime64("2026-02-16") + 7 * k).replace("-", ""),
+    "weeks": lambda k: f"2026-W{k + 8:02}",
+    "months": lambda k: str(np.datetime64("2025-11") + k),
+    "days of months": lambda k: f"{np.datetime64('2025-11') + k}-15",
+    "quarters": lambda k: str(np.datetime64("2025-11") + 3 * k),
+    "days": lambda k: str(np.datetime64("2026-02-26") + k),
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_rounds_may_be_written_as_dates(tmp_path: Path, kind: str) -> None:
+    rng, file = np.random.default_rng(2), tmp_path / "log.csv"
+    cells = [(name, k, rng.integers(2), rng.integers(2)) for name, k in WEEKLY]
+    file.write_text(HEADER + "".join(f"{name},{WRITTEN[kind](k)},{s},{a}\n" for name, k, s, a in cells))
+    log = read_log(file)
+    assert told_counts(log) == plain_counts([(name, k, int(s), int(a)) for name, k, s, a in cells])
+    assert (log.transitions, log.gaps) == (3, 1)
+    lengths = {"numbers": "", "months": "1 month", "days of months": "1 month", "quarters": "3 months", "days": "1 day"}
+    assert log.round_length == lengths.get(kind, "7 days")
+    assert (log.rounds - log.rounds.min()).tolist() == [0, 1, 3, 4, 1, 2]
+    assert (log.dates is None) == (kind == "numbers")
+
+
+def test_dates_of_parquet_files_and_arrays(tmp_path: Path) -> None:
+    days = np.array(["2026-03-30", "2026-04-06", "2026-04-20"], "datetime64[D]")
+    numbers = [20260330, 20260406, 20260420]
+    columns = {"arm": ["a"] * 3, "state": [0, 1, 1], "action": [1, 1, 0]}
+    for dates in (
+        days,
+        days.astype("datetime64[ns]"),
+        pa.array(days.tolist(), pa.date32()),
+        numbers,
+        np.array(numbers) + 0.0,
+    ):
+        pq.write_table(pa.table({**columns, "round": dates}), tmp_path / "log.parquet")
+        assert repr(read_log(tmp_path / "log.parquet")) == "Log(3 rows of 1 arm: 1 transition, 1 gap)"
+    for rounds in (days, days.astype("datetime64[ns]"), numbers):
+        log = Log(["a"] * 3, rounds, [0, 1, 1], [1, 1, 0])
+        assert log.rounds.tolist() == [0, 1, 3]
+        assert log.dates is not None
+        np.testing.assert_array_equal(log.dates, days)
+    assert Log(["a", "a"], [20260330, 20260331], [0, 1], [1, 1]).transitions == 1
+    assert Log(["a", "a"], [20260331, 20260401], [0, 1], [1, 1]).transitions == 1  # the next day
+    assert Log(["a", "a"], [20260331, 20260332], [0, 1], [1, 1]).dates is None  # no date: numbers, as ever
+
+
+def test_arms_with_weekdays_of_their_own() -> None:
+    monday = np.datetime64("2026-03-02") + 7 * np.arange(4)
+    log = Log(["a"] * 4 + ["b"] * 4, np.r_[monday, monday + 2], [0, 1] * 4, [1] * 8)
+    assert (log.transitions, log.gaps, log.round_length) == (6, 0, "7 days")
+
+
+def test_rounds_that_step_by_more_than_one_are_refused_by_a_fit() -> None:
+    weekly = Log(["a", "a", "a", "b"], [1, 8, 22, 3], [0, 1, 1, 0], [1, 1, 0, 1])
+    with pytest.raises(mf.InputError, match=r"no transitions: .* one more, but rounds step by 7"):
+        mf.fit(weekly)
+    alone = Log(["a", "b"], [1, 8], [0, 1], [1, 1])
+    assert mf.fit(alone).seen.tolist() == [0, 0]  # nothing was seen yet
+
+
+@pytest.mark.parametrize(
+    ("rounds", "message"),
+    [
+        (np.array(["2026-03-02T09:30", "2026-03-03"], "datetime64[m]"), "without a time of day, got 2026-03-02T09:30"),
+        (np.array(["2026-03-02", "NaT"], "datetime64[D]"), "rounds must be dates, got NaT"),
+        (
+            np.array(["2026-03-02", "2026-03-02"], "datetime64[D]"),
+            "the arm 'a' has its round 2026-03-02 already in row 0",
+        ),
+    ],
+)
+def test_dates_that_are_refused(rounds: Any, message: str) -> None:
+    with pytest.raises(mf.InputError, match=message):
+        Log(["a", "a"], rounds, [0, 1], [1, 1])
+
+
 SOME = "Ada,1,0,1\nAda,2,1,0\n"
 
 
@@ -189,6 +270,24 @@ SOME = "Ada,1,0,1\nAda,2,1,0\n"
         (HEADER + SOME + "Ada,3.5,1,0\n", "line 4, column round: must be a whole number, got '3.5'"),
         (HEADER + SOME + "Ada,,1,0\n", "line 4, column round: must be a number, got ''"),
         (HEADER + SOME + "Ada,2024-01-31,1,0\n", "line 4, column round: must be a number, got '2024-01-31'"),
+        (
+            HEADER + "Ada,02.03.2026,1,0\n",
+            "line 2, column round: must be a whole number, or a date such as 2026-03-02, without a time of day, "
+            "got '02.03.2026'",
+        ),
+        (HEADER + "Ada,2026-03-02,1,0\nAda,9,1,0\n", "line 3, column round: must be a date such as 2026-03-02"),
+        (HEADER + "Ada,2026-03,1,0\nAda,2026-04-01,1,0\n", "line 3, column round: must be a month such as 2026-03"),
+        (HEADER + "Ada,2026-02-28,1,0\nAda,2026-02-29,1,0\n", "as in line 2, got '2026-02-29'"),
+        (
+            HEADER + "Ada,2026-03-02,1,0\nAda,2026-03-09,1,0\nAda,2026-03-17,1,0\nAda,2026-03-24,1,0\n",
+            "line 4, column round: rounds are mostly 7 days apart (weeks can be written 2026-W10, months 2026-03), "
+            "but 'Ada' is here 8 days after line 3",
+        ),
+        (
+            HEADER + "Ada,2026-03-02,1,\nAda,2026-03-09,1,0\n",
+            "line 2, column action: is empty, but the arm 'Ada' has its next round, 2026-03-09, in line 3",
+        ),
+        ("round,state,action,arm\n1,0,1,Smith, Ann\n1,0,1,Smith, Bob\n", "line 2: has 5 cells, but the header has 4"),
         (HEADER + SOME + "Ada,inf,1,0\n", "line 4, column round: must lie between"),
         (
             HEADER + SOME + "Ada,3,2,0\n",

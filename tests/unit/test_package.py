@@ -14,7 +14,7 @@ import meritfair as mf
 SOURCE = Path(mf.__file__).parent
 # From the bottom up; a module may import from its own layer and those before it.
 LAYERS = [
-    {"errors", "arrays", "checks", "seeding", "storage", "tables", "parsing", "machine"},
+    {"errors", "arrays", "checks", "seeding", "storage", "tables", "texts", "parsing", "machine"},
     {"engine"},
     {"model", "datasets"},
     {"policies"},

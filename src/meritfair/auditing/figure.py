@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meritfair.plots import new_figure
+from meritfair.texts import for_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +52,7 @@ def _draw_course(axes: Axes, report: Audit) -> None:
     top = 1.05 * max(need + 1, values[np.isfinite(values)].max(initial=0.0))
     colors = {"overall": "black", "largest of any arm so far": "#999999"}
     for name, powers in zip(lines, values.clip(max=top), strict=True):
-        axes.plot(course.rounds, powers, label=name, color=colors.get(name))
+        axes.plot(course.rounds, powers, label=for_figure(name), color=colors.get(name))
     label = f"{1 / report.alpha:.3g}, needed at level {report.alpha:g}"
     axes.axhline(need, color="black", linewidth=1, linestyle=":", label=label)
     axes.set(title="Evidence against the stated exposures", xlabel="round", ylabel="e-value", ylim=(None, top))
@@ -68,7 +69,7 @@ def _draw_shortfall(axes: Axes, report: Audit) -> None:
         axes.plot([table.low[k], table.high[k]], [place, place], color=color, linewidth=1.4)
         axes.plot(table.shortfall[k], place, "o", color=color, markersize=4)
     axes.axvline(0, color="black", linewidth=1, linestyle=":")
-    axes.set_yticks(range(len(shown)), [table.names[k] for k in shown])
+    axes.set_yticks(range(len(shown)), [for_figure(table.names[k]) for k in shown])
     axes.set_ylim(-0.8, len(shown) - 0.2)
     some = f" of {len(shown)} of {len(table):,} {what}" if len(shown) < len(table) else f" of {what}"
     axes.set(title=f"Shortfall{some}", xlabel="← drawn too often · stated exposure less chance · too seldom →")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.arrays import frozen
-from meritfair.checks import float_array
+from meritfair.checks import check_dates, float_array
 from meritfair.errors import FileError, InputError
 from meritfair.tables import Table, numbered, read_table
 
@@ -27,8 +27,9 @@ class DrawLog:
 
     Parameters
     ----------
-    rounds : array_like of int
-        The round of each row. Rounds happened in the order of their numbers, which may have gaps.
+    rounds : array_like of int or datetime64
+        The round of each row. Rounds happened in the order of their numbers, which may have gaps. Dates become numbers
+        such as 20260302, months such as 202603.
     arms : sequence
         The name of each row's arm.
     exposure : array_like
@@ -70,7 +71,7 @@ class DrawLog:
         drawn: npt.ArrayLike,
         group: Sequence[Any] | AnyArray | None = None,
     ) -> None:
-        labels, chance = float_array("rounds", rounds), float_array("exposure", exposure)
+        labels, chance = float_array("rounds", _as_numbers(rounds)), float_array("exposure", exposure)
         hit = float_array("drawn", drawn)
         self.names, arm = numbered(arms)
         self.group_names, row_group = numbered(() if group is None else group)
@@ -127,7 +128,7 @@ def read_draws(path: str | PathLike[str], group: str | None = None) -> DrawLog:
     ('f', 'm')
     """
     table = read_table(path, "draws", ["round", "arm", "exposure", "drawn", *([group] if group is not None else [])])
-    rounds, arms = table.whole_numbers("round", 0), table.text("arm")
+    rounds, arms = _as_numbers(table.rounds("round", 0)), table.text("arm")
     exposure = table.numbers("exposure", 0, 1)
     drawn = table.bits("drawn")
     groups = table.text(group) if group is not None else None
@@ -154,6 +155,14 @@ def _in_file(table: Table, arm: IntArray, rounds: IntArray, group: str | None) -
     first, row = moved
     problem = f"the arm {arms[row]!r} is {groups[row]!r} here and {groups[first]!r} in line {table.lines[first]}"
     return table.error(row, group, problem)
+
+
+def _as_numbers(rounds: npt.ArrayLike) -> AnyArray:
+    """Return rounds with dates as the numbers that people write: 20260302."""
+    given = np.asarray(rounds)
+    if given.dtype.kind != "M":
+        return given
+    return np.char.replace(check_dates("rounds", given).astype(np.str_), "-", "").astype(np.int64)
 
 
 def _check_all(rule: str, values: FloatArray, right: BoolArray) -> None:

@@ -6,6 +6,9 @@ next round is missing there is a *gap*, and nothing is counted across it. Arms m
 come in any order, and other columns are left alone.
 
 The last action before a gap, or of all, has no outcome yet: there the action may be empty.
+
+Rounds are numbers, where the next round is one more, or dates. Then a round is what most often lies between two rows of
+an arm: if that is 7 days, 14 days are a gap. Dates that are all of the same day of the month are counted in months.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.arrays import frozen
-from meritfair.checks import float_array
+from meritfair.checks import check_dates, float_array
 from meritfair.errors import InputError
 from meritfair.model.counts import Counts
 from meritfair.tables import EMPTY, numbered, read_table
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from meritfair.arrays import BoolArray, IntArray
+    from meritfair.arrays import AnyArray, BoolArray, DateArray, IntArray
 
 __all__ = ["Log", "read_log"]
 
@@ -47,7 +50,8 @@ class Log:
     arms : iterable
         The name of the arm, for each row.
     rounds : array_like
-        The number of the round, for each row: any whole numbers, where the next round is one more.
+        The number of the round, for each row: any whole numbers, where the next round is one more; or dates, as
+        datetime64 or as numbers that are all of the form YYYYMMDD.
     states : array_like
         0 (bad) or 1 (good), for each row.
     actions : array_like
@@ -60,7 +64,11 @@ class Log:
     arm : ndarray
         Which of them, for each row.
     rounds, states, actions : ndarray
-        As above; an empty action is -1.
+        As above; an empty action is -1, and dates are counted in rounds from the first one, which is 0.
+    dates : ndarray of datetime64, or None
+        The dates, where there are any, by day or by month.
+    round_length : str
+        How far apart dates are, such as "7 days"; empty where there are none.
 
     Examples
     --------
@@ -77,6 +85,8 @@ class Log:
     rounds: IntArray
     states: IntArray
     actions: IntArray
+    dates: DateArray | None
+    round_length: str
 
     def __init__(
         self,
@@ -86,30 +96,47 @@ class Log:
         actions: npt.ArrayLike | Sequence[float | None],
     ) -> None:
         names, arm = numbered(arms)
-        columns = [_round_array(rounds), _bit_array("states", states), _bit_array("actions", actions)]
+        given = _round_array(rounds)
+        columns = [given, _bit_array("states", states), _bit_array("actions", actions)]
         if not len(arm) or any(column.shape != arm.shape for column in columns):
             shapes = ", ".join(str(column.shape) for column in (arm, *columns))
             raise InputError(f"arms, rounds, states and actions must have one value for each row, got shapes {shapes}")
+        dates, length = None, ""
+        if given.dtype.kind == "M":
+            dates = _regular(given)
+            columns[0], length = _count_rounds(dates, arm, names)
         order = np.lexsort((columns[0], arm))
         object.__setattr__(self, "arms", names)
         object.__setattr__(self, "arm", frozen(arm[order]))
         for name, column in zip(("rounds", "states", "actions"), columns, strict=True):
             object.__setattr__(self, name, frozen(column[order]))
+        object.__setattr__(self, "dates", None if dates is None else frozen(dates[order]))
+        object.__setattr__(self, "round_length", length)
         self._check(order)
 
     def _check(self, order: IntArray) -> None:
         """Refuse rows that contradict each other; `order` says where each row stood."""
+        when = self.rounds if self.dates is None else self.dates
         twice = np.flatnonzero(self._same_arm & (self.rounds[1:] == self.rounds[:-1]))
         if len(twice):
             at = twice[np.argmin(order[twice + 1])]
-            who, when = self.arms[self.arm[at]], self.rounds[at]
-            raise _RowError(order[at + 1], "round", f"the arm {who!r} has its round {when} already in", order[at])
+            who = self.arms[self.arm[at]]
+            raise _RowError(order[at + 1], "round", f"the arm {who!r} has its round {when[at]} already in", order[at])
         open_ended = np.flatnonzero(self._followed & (self.actions[:-1] < 0))
         if len(open_ended):
             at = open_ended[np.argmin(order[open_ended])]
-            who, when = self.arms[self.arm[at]], self.rounds[at + 1]
-            problem = f"is empty, but the arm {who!r} has its next round, {when}, in"
+            who = self.arms[self.arm[at]]
+            problem = f"is empty, but the arm {who!r} has its next round, {when[at + 1]}, in"
             raise _RowError(order[at], "action", problem, order[at + 1])
+
+    def check_transitions(self) -> None:
+        """Refuse a log in which arms have several rows, but none for two rounds in a row: they must be misnumbered."""
+        if self.gaps and not self.transitions:
+            apart = np.gcd.reduce(np.diff(self.rounds)[self._same_arm])
+            raise InputError(
+                f"the log has no transitions: the next round must be one more, but rounds step by {apart} or more; "
+                "number them 1, 2, 3 or write dates such as 2026-03-02"
+            )
 
     @cached_property
     def _same_arm(self) -> BoolArray:
@@ -162,7 +189,7 @@ class Log:
 
     def __repr__(self) -> str:
         parts = {"row": len(self), "arm": self.n_arms, "transition": self.transitions, "gap": self.gaps}
-        rows, arms, transitions, gaps = (f"{number} {word}{'s' * (number != 1)}" for word, number in parts.items())
+        rows, arms, transitions, gaps = (_several(number, word) for word, number in parts.items())
         return f"Log({rows} of {arms}: {transitions}, {gaps})"
 
 
@@ -181,7 +208,7 @@ def read_log(path: str | PathLike[str]) -> Log:
     """
     table = read_table(path, "observations", _COLUMNS)
     arms = table.text("arm")
-    rounds = table.whole_numbers("round", -_LARGEST_ROUND, _LARGEST_ROUND)
+    rounds = table.rounds("round", -_LARGEST_ROUND, _LARGEST_ROUND)
     states, actions = table.bits("state", _STATES), table.bits("action", _ACTIONS, may_be_empty=True)
     try:
         return Log(arms, rounds, states, actions)
@@ -200,15 +227,60 @@ class _RowError(InputError):
         return f"{self._problem} {place(self._other)}"
 
 
-def _round_array(rounds: npt.ArrayLike) -> IntArray:
+def _round_array(rounds: npt.ArrayLike) -> AnyArray:
+    """Return rounds as whole numbers or, if they are dates, as datetime64."""
     given = np.asarray(rounds)
+    if given.dtype.kind == "M":
+        return given
     if given.dtype.kind == "i":
-        return given.astype(np.int64)
+        return _as_days(given.astype(np.int64))
     numbers = float_array("rounds", rounds)
     wrong = numbers[~((np.abs(numbers) <= _LARGEST_ROUND) & (numbers == np.round(numbers)))]
     if wrong.size:
         raise InputError(f"rounds must hold whole numbers below 2^53, got {wrong.flat[0]}")
-    return numbers.astype(np.int64)
+    return _as_days(numbers.astype(np.int64))
+
+
+def _as_days(numbers: IntArray) -> AnyArray:
+    """Return whole numbers as days if each is one of 1900 to 2099, written YYYYMMDD; otherwise as they are."""
+    year, month, day = numbers // 10000, numbers // 100 % 100, numbers % 100
+    if not (numbers.size and ((year >= 1900) & (year < 2100) & (month >= 1) & (month <= 12) & (day >= 1)).all()):
+        return numbers
+    months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
+    days = months.astype("datetime64[D]") + (day - 1)
+    return days if (days.astype("datetime64[M]") == months).all() else numbers
+
+
+def _regular(dates: DateArray) -> DateArray:
+    """Return dates by day, or by month if all are of the same day of different months."""
+    days, months = check_dates("rounds", dates), dates.astype("datetime64[M]")
+    same_day = len(np.unique(days - months.astype(days.dtype))) == 1
+    return months if same_day and len(np.unique(months)) > 1 else days
+
+
+def _count_rounds(dates: DateArray, arm: IntArray, names: Sequence[str]) -> tuple[IntArray, str]:
+    """Return the rounds of dates, from 0, and how long one is: what most often lies between two rows of an arm."""
+    word = {"D": "day", "M": "month"}[np.datetime_data(dates.dtype)[0]]
+    place = (dates - dates.min()).astype(np.int64)
+    order = np.lexsort((place, arm))
+    apart = np.where(np.diff(arm[order]) == 0, np.diff(place[order]), 0)
+    lengths, often = np.unique(apart[apart > 0], return_counts=True)
+    length = int(lengths[np.argmax(often)]) if len(lengths) else 1
+    odd = np.flatnonzero(apart % length)
+    if len(odd):
+        at = odd[np.argmin(order[odd + 1])]
+        raise _RowError(
+            order[at + 1],
+            "round",
+            f"rounds are mostly {_several(length, word)} apart (weeks can be written 2026-W10, months 2026-03), "
+            f"but {names[arm[order[at]]]!r} is here {_several(int(apart[at]), word)} after",
+            order[at],
+        )
+    return place // length, _several(length, word)
+
+
+def _several(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
 
 
 def _bit_array(name: str, values: Any) -> IntArray:

@@ -1,0 +1,50 @@
+"""Text of users on its way out: to a terminal, into a figure, into a spreadsheet, and back from there."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["for_figure", "from_spreadsheet", "printable", "to_spreadsheet"]
+
+# Control characters, separators of lines, marks that change the direction of all that follows, and surrogates, which
+# cannot be encoded. Joiners and no-break spaces stay: names have them.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+
+
+def printable(text: str) -> str:
+    r"""Return a text in which characters that would control a terminal are written out.
+
+    Examples
+    --------
+    >>> print(printable("\x1b[31mAda\n"))
+    \x1b[31mAda\n
+    """
+    return _UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def for_figure(text: str) -> str:
+    r"""Return a text in one line that Matplotlib draws as it is, and not as mathematics.
+
+    Examples
+    --------
+    >>> print(for_figure("$\\frac{$\nAda"))
+    \$\frac{\$ Ada
+    """
+    return printable(" ".join(text.split())).replace("$", r"\$")
+
+
+def to_spreadsheet(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula: after an apostrophe, if it begins like one.
+
+    Examples
+    --------
+    >>> to_spreadsheet("=1+1"), to_spreadsheet("Ada"), from_spreadsheet(to_spreadsheet("=1+1"))
+    ("'=1+1", 'Ada', '=1+1')
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def from_spreadsheet(text: str) -> str:
+    """Return the text of which `to_spreadsheet` made this one."""
+    return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
