@@ -155,7 +155,6 @@ def test_catalogues(call: Any) -> None:
         (["simulate", "-d", "synthetic", "--merit", "exponential:c=900"], "c must lie between 0 and 700, got 900"),
         (["simulate", "-d", "synthetic", "--seed", "-1"], "seed must be at least 0, got -1"),
         (["simulate", "-d", "synthetic", "--plot", "x.gif"], "a figure is a .png, .pdf or .svg file"),
-        (["simulate", "-d", "synthetic", "--plot", "no/where.png"], "there is no folder no"),
         (["simulate", "-d", "synthetic", "--out", "x.npz"], "is one file, but there are 2 policies"),
         (["simulate", "--arms-file", "none.csv"], "none.csv: there is no such file"),
         (["simulate", "--arms-file", "none.csv", "-d", "cpap"], "--arms-file cannot go together with --dataset"),

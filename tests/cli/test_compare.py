@@ -169,7 +169,6 @@ def test_all_runs_on_one_instance(call: Any) -> None:
         ([*QUICK, "--floor", "0.1"], "floor and cap need the design 'exact'"),
         ([*QUICK, "--merit", "exponental"], "did you mean 'exponential'?"),
         ([*QUICK, "--out", "table.xlsx"], "table.xlsx: comparisons are kept in .csv or .parquet or .md or .tex files"),
-        ([*QUICK, "--out", "no/table.csv"], "--out no/table.csv: there is no folder no"),
         ([*QUICK, "--plot", "figure.gif"], "a figure is a .png, .pdf or .svg file"),
     ],
 )

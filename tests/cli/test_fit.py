@@ -87,6 +87,7 @@ def test_json_has_the_numbers_of_the_library(call: Any) -> None:
         "gaps": 0,
         "first_round": 0,
         "last_round": 29,
+        "round_length": None,
     }
     assert told["files"] == []
 
@@ -108,6 +109,15 @@ def test_gaps_and_unseen_arms_are_told(call: Any) -> None:
     assert "1 row of 1 arm; no gaps; 1 arm without any transition" in " ".join(call("one.csv").out.split())
 
 
+def test_rounds_that_are_dates_say_how_long_one_is(call: Any) -> None:
+    rows = ["Ada,20260302,0,1", "Ada,20260309,1,0", "Ada,20260323,1,0", "Ada,20260330,0,"]
+    Path("log.csv").write_text("\n".join(["arm,round,state,action", *rows]))
+    told = " ".join(call("log.csv").out.split())
+    assert "4 rows of 1 arm; from 2026-03-02 to 2026-03-30, a round is 7 days; 1 gap" in told
+    numbers = json.loads(call("log.csv", "--json").out)["log"]
+    assert (numbers["transitions"], numbers["first_round"], numbers["round_length"]) == (2, "2026-03-02", "7 days")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -126,20 +136,21 @@ def test_gaps_and_unseen_arms_are_told(call: Any) -> None:
         (["log.csv", "--estimate", "pool"], "estimate must be one of mean, pooled, got 'pool'"),
         (["log.csv", "--merit", "exponental"], "did you mean 'exponential'?"),
         (["log.csv", "--out", "people.xlsx"], "people.xlsx: fits are kept in .csv or .parquet files"),
-        (["log.csv", "--out", "no/people.csv"], "--out no/people.csv: there is no folder no"),
+        (["num.csv"], "no transitions: the next round must be one more, but rounds step by 7"),
         (["log.csv", "--plot", "people.gif"], "a figure is a .png, .pdf or .svg file"),
     ],
 )
 def test_a_mistake_is_one_clear_line_and_exit_code_2(call: Any, arguments: list[str], message: str) -> None:
     write_log(4)
     Path("bad.csv").write_text("arm,round,state,action\nAda,1,0,1\nAda,2,2,1\n")
+    Path("num.csv").write_text("arm,round,state,action\nAda,1,0,1\nAda,8,1,1\nAda,22,1,1\nBo,15,1,1\n")
     answer = call(*arguments)
     assert answer.code == 2
     assert message in answer.err
     lines = [line for line in answer.err.splitlines() if line.strip()]
     assert len(lines) == 1
     assert lines[0].startswith("meritfair: ")
-    assert sorted(file.name for file in Path().iterdir()) == ["bad.csv", "log.csv"]
+    assert sorted(file.name for file in Path().iterdir()) == ["bad.csv", "log.csv", "num.csv"]
 
 
 def test_what_was_out_is_kept_if_the_log_is_bad(call: Any) -> None:

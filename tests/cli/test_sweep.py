@@ -276,7 +276,6 @@ def test_a_file_of_arms(call: Any) -> None:
         (["results", "nowhere"], "nowhere: there is no such folder"),
         (["results", "."], ".: has no results of a sweep in it"),
         (["results", ".", "--out", "table.xlsx"], "table.xlsx: results are kept in .csv or .parquet or .md or .tex"),
-        (["results", ".", "--out", "no/table.csv"], "--out no/table.csv: there is no folder no"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_clear_line_and_exit_code_2(call: Any, arguments: list[str], message: str) -> None:

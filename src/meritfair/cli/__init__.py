@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 import meritfair
+from meritfair.cli.show import say
 from meritfair.errors import MeritfairError
 
 __all__ = ["app", "main"]
@@ -24,7 +28,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"meritfair {meritfair.__version__}")
+        say(f"meritfair {meritfair.__version__}")
         raise typer.Exit
 
 
@@ -53,8 +57,10 @@ app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a user's mistake is one clear line and exit code 2."""
+    _prepare_terminal()
     try:
         code = app(arguments, prog_name="meritfair", standalone_mode=False)
+        sys.stdout.flush()
     except MeritfairError as error:
         _complain(str(error), 2)
     except typer.TyperException as error:
@@ -62,12 +68,36 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone: there is no one to complain to
         sys.exit(1)
+    except OSError as error:
+        sys.stdout = None  # what is left in it would fail once more at exit
+        _complain(f"{error.filename}: " * bool(error.filename) + (error.strerror or str(error)), 1)
     if code == 130:  # interrupted
         _complain("stopped", 130)
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _prepare_terminal() -> None:
+    """Replace what the output's encoding does not have, and ignore a width of 0, as shells do."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error("meritfair", _in_ascii)
+        sys.stdout.reconfigure(errors="meritfair")
+    if os.environ.get("COLUMNS", "").strip("0") == "":
+        os.environ.pop("COLUMNS", None)
+
+
+_ASCII = {"−": "-", "–": "-", "…": "...", "∞": "inf", "≥": ">=", "≤": "<=", "×": "x", "·": "-", "±": "+-", "→": "->"}
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Return what to write instead of characters that cannot be encoded, as `codecs.register_error` wants it."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    plain = (_ASCII.get(c) or c.encode("ascii", "backslashreplace").decode() for c in text)
+    return "".join(plain), error.end
+
+
 def _complain(message: str, code: int) -> None:
     if message:
-        typer.echo(f"meritfair: {' '.join(message.split())}", err=True)
+        say(f"meritfair: {' '.join(message.split())}", err=True)
     sys.exit(code)

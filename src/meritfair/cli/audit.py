@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meritfair.cli.options import JsonOption, PlotOption, number_option, out_option
-from meritfair.cli.show import check_out, check_plot, print_json, print_note, print_table, progress_bar, save_figure
+from meritfair.cli.show import Files, check_out, check_plot, print_json, print_note, print_table, progress_bar
+from meritfair.texts import printable
 
 if TYPE_CHECKING:
     from meritfair.auditing import Audit, AuditTable
@@ -65,18 +66,18 @@ def audit(
     with progress_bar(2) as begin:
         begin(f"reading {log.name}")
         draws = read_draws(log, group)
+        files = Files(out, plot)
         report = weigh(draws, alpha, fixed_budget=fixed_budget, progress=begin("weighing"))
-    written = [*report.save(out)] if out is not None else []
-    if plot is not None:
-        save_figure(report.plot(), plot)
-        written.append(plot)
+    files.save(out, report.save)
+    files.plot(plot, report.plot)
     if as_json:
-        _show_json(report, written)
+        _show_json(report, files.written)
     else:
-        _show(report, group, written)
+        _show(report, group)
+    files.tell(quiet=as_json)
 
 
-def _show_json(report: Audit, files: list[Path]) -> None:
+def _show_json(report: Audit, files: list[str]) -> None:
     o = report.overall
     overall = {
         "e_value": o.e_value,
@@ -98,7 +99,7 @@ def _show_json(report: Audit, files: list[Path]) -> None:
             "budget": report.budget._asdict(),
             "groups": None if report.groups is None else _records(report.groups, "group"),
             "arms": _records(report.arms, "arm"),
-            "files": [str(file) for file in files],
+            "files": files,
         }
     )
 
@@ -108,17 +109,13 @@ def _records(table: AuditTable, what: str) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _show(report: Audit, group: str | None, files: list[Path]) -> None:
-    from rich.console import Console
-
-    Console(markup=False).print(str(report), style="bold", highlight=False)
+def _show(report: Audit, group: str | None) -> None:
+    print_note(printable(str(report)), style="bold")
     print_note(_facts(report))
     if report.groups is not None:
         _show_groups(report.groups, group or "group")
     _show_arms(report.arms)
     print_note(_legend(report))
-    for file in files:
-        typer.echo(f"wrote {file}")
 
 
 def _facts(report: Audit) -> str:
@@ -134,7 +131,7 @@ def _facts(report: Audit) -> str:
 
 def _show_groups(table: AuditTable, heading: str) -> None:
     columns = [
-        (heading, "left"),
+        (printable(heading), "left"),
         ("arms", "right"),
         ("share, %\nstated drawn", "right"),
         ("rate, %\nstated drawn", "right"),
@@ -144,7 +141,7 @@ def _show_groups(table: AuditTable, heading: str) -> None:
     rates = [100 * count / table.turns for count in (table.entitled, table.drawn)]
     rows = [
         [
-            table.names[k],
+            printable(table.names[k]),
             f"{table.members[k]:,}",
             *(f"{stated[k]:.1f}  {drawn[k]:.1f}" for stated, drawn in (shares, rates)),
             *_shared(table, k),
@@ -158,7 +155,7 @@ def _show_arms(table: AuditTable) -> None:
     columns = [("arm", "left"), ("rounds", "right"), ("entitled", "right"), ("drawn", "right"), *_SHARED]
     rows = [
         [
-            table.names[k],
+            printable(table.names[k]),
             f"{table.rounds[k]:,}",
             f"{table.entitled[k]:,.1f}",
             f"{table.drawn[k]:,.0f}",

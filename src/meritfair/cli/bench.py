@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from meritfair.cli.options import JsonOption
-from meritfair.cli.show import finite, print_json, print_note, print_table, progress_bar
+from meritfair.cli.show import Files, finite, print_json, print_note, print_table, progress_bar
 
 __all__ = ["EXAMPLES", "bench"]
 
@@ -24,7 +24,9 @@ def bench(
     """Measure the engine: against a plain compiled loop, for many arms, and with several workers."""
     from meritfair import bench as measuring
     from meritfair.machine import available_cores
+    from meritfair.storage import write_whole
 
+    files = Files(out)
     episodes, largest = (1000, 10_000) if quick else (10_000, 1_000_000)
     reference = measuring.reference_simulator()
     n_sizes = len(str(largest)) - 2
@@ -41,14 +43,13 @@ def bench(
         for row in measuring.measure_workers(episodes):
             results["workers"].append(row)
             begin("several workers")
-    if out is not None:
-        from meritfair.storage import write_whole
-
-        write_whole(out, lambda temporary: Path(temporary).write_text(json.dumps(finite(results), indent=2) + "\n"))
+    text = json.dumps(finite(results), indent=2) + "\n"
+    files.save(out, lambda path: write_whole(path, lambda temporary: temporary.write_text(text)))
     if as_json:
         print_json(results)
     else:
         _show(results, reference is not None)
+    files.tell(quiet=as_json)
 
 
 def _show(results: dict[str, Any], with_reference: bool) -> None:

@@ -6,10 +6,8 @@ import dataclasses
 import inspect
 from typing import Any
 
-import typer
-
 from meritfair.cli.options import JsonOption
-from meritfair.cli.show import print_json, print_note, print_table
+from meritfair.cli.show import print_json, print_note, print_table, say
 from meritfair.errors import MeritfairError
 
 __all__ = ["datasets", "policies"]
@@ -38,7 +36,7 @@ def policies(as_json: JsonOption = False) -> None:
         rows[name] = (_first_line(type(policy)), {key: _plain(value) for key, value in settings.items()})
     _show(rows, "policy", "meritfair simulate --policy merit-fair:estimate=mean …", as_json)
     for line in left_out:
-        typer.echo(line, err=as_json)
+        say(line, err=as_json)
 
 
 def _first_line(thing: Any) -> str:

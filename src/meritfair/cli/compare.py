@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from meritfair.cli.options import (
     AuthorsOption,
     BallOption,
@@ -36,6 +34,7 @@ from meritfair.cli.options import (
     out_option,
 )
 from meritfair.cli.show import (
+    Files,
     check_out,
     check_plot,
     named_progress_bar,
@@ -43,7 +42,7 @@ from meritfair.cli.show import (
     print_json,
     print_note,
     print_table,
-    save_results,
+    say,
 )
 
 if TYPE_CHECKING:
@@ -116,6 +115,7 @@ def compare(
         clip=clip,
         seed=root,
     )
+    files = Files(out, plot)
     with named_progress_bar() as tell:
         found = play(
             instances,
@@ -131,7 +131,8 @@ def compare(
         )
     if players is None:
         found = found.by_reward()
-    written = save_results(found, out, plot)
+    files.save(out, found.save)
+    files.plot(plot, found.plot)
     if as_json:
         print_json(
             {
@@ -139,11 +140,12 @@ def compare(
                 "policies": found.table(),
                 "oracles": found.oracles,
                 "skipped": found.skipped,
-                "files": written,
+                "files": files.written,
             }
         )
     else:
-        _show(found, written)
+        _show(found)
+    files.tell(quiet=as_json)
 
 
 _HEADINGS = {
@@ -164,7 +166,7 @@ _LEGEND = (
 )
 
 
-def _show(found: Comparison, files: list[str]) -> None:
+def _show(found: Comparison) -> None:
     from meritfair.comparison import COLUMNS, ORACLE
 
     rows = []
@@ -180,6 +182,4 @@ def _show(found: Comparison, files: list[str]) -> None:
     oracle = f" {ORACLE}: knows the true arms." if found.oracles else ""
     print_note(_LEGEND.format(interval=interval, oracle=oracle))
     for label, reason in found.skipped.items():
-        typer.echo(f"left out: {label}: {reason}")
-    for file in files:
-        typer.echo(f"wrote {file}")
+        say(f"left out: {label}: {reason}")

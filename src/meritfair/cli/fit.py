@@ -20,7 +20,8 @@ from meritfair.cli.options import (
     number_option,
     out_option,
 )
-from meritfair.cli.show import check_out, check_plot, print_json, print_note, print_table, progress_bar, save_results
+from meritfair.cli.show import Files, check_out, check_plot, print_json, print_note, print_table, progress_bar, say
+from meritfair.texts import printable
 
 if TYPE_CHECKING:
     from meritfair.datasets.logs import Log
@@ -79,6 +80,7 @@ def fit(
     with progress_bar(2) as begin:
         begin(f"reading {log.name}")
         seen = read_log(log)
+        files = Files(out, plot)
         found = estimate_arms(
             seen,
             merit=g,
@@ -91,24 +93,34 @@ def fit(
             cap=cap,
             progress=begin("intervals"),
         )
-    written = save_results(found, out, plot)
+    files.save(out, found.save)
+    files.plot(plot, found.plot)
     if as_json:
-        print_json({"settings": found.settings, "log": _log_numbers(seen), "arms": found.table(), "files": written})
+        read = _log_numbers(seen)
+        print_json({"settings": found.settings, "log": read, "arms": found.table(), "files": files.written})
     else:
         _show(log, seen, found, out)
-        for name in written:
-            typer.echo(f"wrote {name}")
+    files.tell(quiet=as_json)
 
 
-def _log_numbers(log: Log) -> dict[str, int]:
+def _log_numbers(log: Log) -> dict[str, Any]:
+    first, last = _span(log)
     return {
         "rows": len(log),
         "arms": log.n_arms,
         "transitions": log.transitions,
         "gaps": log.gaps,
-        "first_round": int(log.first_rounds.min()),
-        "last_round": int(log.last_rounds.max()),
+        "first_round": first,
+        "last_round": last,
+        "round_length": log.round_length or None,
     }
+
+
+def _span(log: Log) -> tuple[int, int] | tuple[str, str]:
+    """Return the first round and the last, or their dates."""
+    if log.dates is None:
+        return int(log.rounds.min()), int(log.rounds.max())
+    return str(log.dates.min()), str(log.dates.max())
 
 
 _LEGEND = (
@@ -127,24 +139,27 @@ def _show(file: Path, log: Log, found: Fit, out: Path | None) -> None:
     print_table(columns, [_cells(row, digits) for row in rows[:_MOST_ROWS]], found.description)
     if len(rows) > _MOST_ROWS:
         where = "--out FILE keeps all" if out is None else f"all are in {out}"
-        typer.echo(f"… and {len(rows) - _MOST_ROWS:,} more with no more exposure; {where}.\n")
+        say(f"… and {len(rows) - _MOST_ROWS:,} more with no more exposure; {where}.\n")
     print_note(f"{_LEGEND} {level}.")
-    print_note(f"{file}: {_about(log, found)}.")
+    print_note(printable(f"{file}: {_about(log, found)}."))
 
 
 def _cells(row: dict[str, Any], digits: int) -> list[str]:
     """Return the cells of an arm; exposures are small where arms are many, and get more digits."""
     benefit, low, high = (f"{row[name]:z5.2f}" for name in ("benefit", "benefit_low", "benefit_high"))
     exposure, least, most = (f"{row[name]:.{digits}f}" for name in ("exposure", "exposure_low", "exposure_high"))
-    seen = [row["arm"], f"{row['seen']:,}", f"{row['pulled']:,}"]
+    seen = [printable(row["arm"]), f"{row['seen']:,}", f"{row['pulled']:,}"]
     return [*seen, f"{benefit}  {low} to {high}", f"{exposure}  {least} to {most}"]
 
 
 def _about(log: Log, found: Fit) -> str:
     """Return in words what the file had, and what it lacked."""
     unseen = int((found.seen == 0).sum())
+    first, last = _span(log)
     return (
-        f"{_many(len(log), 'row')} of {_many(log.n_arms, 'arm')}; {_many(log.gaps, 'gap')}"
+        f"{_many(len(log), 'row')} of {_many(log.n_arms, 'arm')}; "
+        + f"from {first} to {last}, a round is {log.round_length}; " * (log.dates is not None)
+        + _many(log.gaps, "gap")
         + ", across which nothing is counted" * (log.gaps > 0)
         + f"; {_many(unseen, 'arm')} without any transition"
         + ", of which nothing is known but what holds for all" * (unseen > 0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from meritfair.cli.show import say
 from meritfair.errors import InputError
 from meritfair.parsing import split_settings
 
@@ -286,4 +287,4 @@ def make_executor(cluster: str | None, workers: int | None) -> AbstractContextMa
         raise InputError("--workers cannot go together with --cluster: a cluster has as many as it has")
     from meritfair.lab.cluster import cluster as connect
 
-    return connect(cluster, say=lambda text: typer.echo(text, err=True))
+    return connect(cluster, say=lambda text: say(text, err=True))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
-from meritfair.cli.show import named_progress_bar, print_json, print_note, print_table
+from meritfair.cli.show import named_progress_bar, print_json, print_note, print_table, say
 
 if TYPE_CHECKING:
     from meritfair.lab.report import Report
@@ -65,7 +65,7 @@ def reproduce(
             report = lab.write(wanted, played, progress=tell)
     except KeyboardInterrupt:
         done, total = wanted.done(), len(wanted.all_tasks)
-        typer.echo(f"stopped: {done:,} of {total:,} tasks are done; the same command goes on", err=True)
+        say(f"stopped: {done:,} of {total:,} tasks are done; the same command goes on", err=True)
         sys.exit(130)
     (_show_json if as_json else _show)(wanted, played, report)
     if report.left_out:
@@ -118,7 +118,7 @@ def _show(wanted: Plan, played: Played, report: Report) -> None:
         console.print()
         console.print(Padding(headline, (0, 0, 0, 2), expand=False))
     console.print()
-    typer.echo(f"The report: {wanted.report}")
+    say(f"The report: {wanted.report}")
 
 
 def _complain(played: Played, report: Report) -> None:
@@ -127,8 +127,8 @@ def _complain(played: Played, report: Report) -> None:
 
     tally = played.tally
     for file in tally.damaged:
-        typer.echo(f"damaged, played again: {file}", err=True)
+        say(f"damaged, played again: {file}", err=True)
     for title, why in report.left_out.items():
-        typer.echo(f"left out: {title}: {why}", err=True)
+        say(f"left out: {title}: {why}", err=True)
     if tally.failed:
-        typer.echo(f"{several(len(tally.failed), 'task')} failed; the same command tries again", err=True)
+        say(f"{several(len(tally.failed), 'task')} failed; the same command tries again", err=True)

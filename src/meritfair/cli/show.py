@@ -1,4 +1,7 @@
-"""What several commands show: a progress bar, a table, JSON."""
+"""What several commands show, a progress bar, a table, JSON, and the files that they write.
+
+Text may have come from users, so all of it passes through `printable` on its way to the terminal.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,19 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from meritfair.errors import InputError, MissingExtraError
+from meritfair.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from rich.console import Console
+
 __all__ = [
+    "Files",
     "check_out",
     "check_plot",
     "finite",
@@ -25,9 +34,13 @@ __all__ = [
     "print_note",
     "print_table",
     "progress_bar",
-    "save_figure",
-    "save_results",
+    "say",
 ]
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line."""
+    typer.echo(_lines(text), err=err)
 
 
 def print_json(value: Any) -> None:
@@ -48,28 +61,38 @@ def finite(value: Any) -> Any:
 def print_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print a table; a column is its heading and "left" or "right", and only text to the left may wrap."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading, side in columns:
         right = side == "right"
-        table.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
+        table.add_column(_lines(heading), justify="right" if right else "left", no_wrap=right, overflow="fold")
     for row in rows:
-        table.add_row(*row)
-    console = Console(markup=False)
+        table.add_row(*map(_lines, row))
     if title:
-        console.print(title, highlight=False)
+        print_note(title, style="none")
+    console = _console()
+    needed = console.measure(table, options=console.options.update(max_width=10_000)).minimum
+    console.width = max(console.width, needed)  # rather lines that wrap than numbers without their last digits
     console.print()
     console.print(table)
     console.print()
 
 
-def print_note(text: str) -> None:
+def print_note(text: str, style: str = "dim") -> None:
     """Print a remark below a table."""
+    _console().print(_lines(text), style=style, highlight=False)
+
+
+def _console() -> Console:
     from rich.console import Console
 
-    Console(markup=False).print(text, style="dim", highlight=False)
+    return Console(markup=False, emoji=False)
+
+
+def _lines(text: str) -> str:
+    """Return lines of text with all else written out that would control a terminal."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def policy_cell(text: str) -> str:
@@ -110,7 +133,7 @@ def named_progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     )
 
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
@@ -122,7 +145,7 @@ def named_progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     )
     with bar:
         task = bar.add_task("", total=1)
-        yield lambda name, done, total: bar.update(task, description=name, completed=done / total)
+        yield lambda name, done, total: bar.update(task, description=printable(name), completed=done / total)
 
 
 def check_plot(plot: Path | None) -> None:
@@ -133,7 +156,6 @@ def check_plot(plot: Path | None) -> None:
         raise InputError(f"--plot {plot}: a figure is a .png, .pdf or .svg file")
     if find_spec("matplotlib") is None:
         raise MissingExtraError("--plot", "plots")
-    _check_folder("--plot", plot)
 
 
 def check_out(out: Path | None, what: str, suffixes: tuple[str, ...] = ()) -> None:
@@ -143,26 +165,55 @@ def check_out(out: Path | None, what: str, suffixes: tuple[str, ...] = ()) -> No
 
     if out is not None:
         check_suffix(out, what, suffixes or SUFFIXES)
-        _check_folder("--out", out)
 
 
-def _check_folder(option: str, file: Path) -> None:
-    """Refuse a file whose folder is not there."""
-    if not file.parent.is_dir():
-        raise InputError(f"{option} {file}: there is no folder {file.parent}")
+class Files:
+    """The files that a command writes: their folders are made before the work, and failures told after the results.
+
+    Parameters
+    ----------
+    files : paths, or None
+        Where the command will write, if anywhere.
+    """
+
+    def __init__(self, *files: Path | None) -> None:
+        for file in files:
+            if file is not None:
+                _make_folder(file)
+        self.written: list[str] = []
+        self._failures: list[Exception] = []
+
+    def save(self, file: Path | None, write: Callable[[Path], Any]) -> None:
+        """Let `write` write a file that was asked for, or others that it returns; keep what goes wrong for later."""
+        if file is None:
+            return
+        try:
+            self.written += [str(each) for each in write(file) or [file]]
+        except Exception as error:  # whatever it is, the results are shown first
+            self._failures.append(error)
+
+    def plot(self, file: Path | None, draw: Callable[[], Any]) -> None:
+        """Write a figure that was asked for, whole or not at all."""
+        from meritfair.storage import write_whole
+
+        def write(path: Path) -> None:
+            figure = draw()
+            write_whole(path, lambda temporary: figure.savefig(temporary, dpi=160))
+
+        self.save(file, write)
+
+    def tell(self, *, quiet: bool = False) -> None:
+        """Name the files that were written, unless quiet; then raise what went wrong, if anything did."""
+        for file in [] if quiet else self.written:
+            say(f"wrote {printable(file)}")
+        for failure in self._failures[:-1]:
+            say(f"meritfair: {failure}", err=True)
+        if self._failures:
+            raise self._failures[-1]
 
 
-def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure, whole or not at all."""
-    from meritfair.storage import write_whole
-
-    write_whole(path, lambda temporary: figure.savefig(temporary, dpi=160))
-
-
-def save_results(found: Any, out: Path | None, plot: Path | None) -> list[str]:
-    """Write what was found as a table and as a figure, where that is asked for; return the names of the files."""
-    if out is not None:
-        found.save(out)
-    if plot is not None:
-        save_figure(found.plot(), plot)
-    return [str(file) for file in (out, plot) if file is not None]
+def _make_folder(file: Path) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {file.parent} cannot be made: {error.strerror or error}") from None

@@ -37,18 +37,12 @@ from meritfair.cli.options import (
     make_rules,
     out_option,
 )
-from meritfair.cli.show import (
-    check_plot,
-    policy_cell,
-    print_json,
-    print_note,
-    print_table,
-    progress_bar,
-    save_figure,
-)
+from meritfair.cli.show import Files, check_plot, policy_cell, print_json, print_note, print_table, progress_bar
 from meritfair.errors import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from meritfair.metrics import Interval
     from meritfair.run import Run
 
@@ -125,7 +119,8 @@ def simulate(
         clip=clip,
         seed=root,
     )
-    files = _files(out, texts)
+    runs_files = _runs_files(out, texts)
+    files = Files(*runs_files.values(), plot)
     results: dict[str, Run] = {}
     with progress_bar(len(players)) as begin:
         for text, player in players.items():
@@ -142,35 +137,30 @@ def simulate(
                 workers=workers,
                 progress=begin(text),
             )
-            if text in files:  # at once: a later policy may be interrupted
-                results[text].save(files[text])
-    if plot is not None:
-        from meritfair.plots import plot_runs
-
-        save_figure(plot_runs(list(results.values()), list(results)), plot)
-    written = [str(file) for file in (*files.values(), plot) if file is not None]
+            files.save(runs_files.get(text), results[text].save)  # at once: a later policy may be interrupted
+    files.plot(plot, lambda: _figure(results))
     if as_json:
-        _show_json(results, written)
+        _show_json(results, files.written)
     else:
-        _show_table(results, written)
+        _show_table(results)
+    files.tell(quiet=as_json)
 
 
-def _files(out: Path | None, texts: list[str]) -> dict[str, Path]:
-    """Return where each policy's run will be kept, and make the folder, before hours are spent."""
+def _figure(results: dict[str, Run]) -> Figure:
+    from meritfair.plots import plot_runs
+
+    return plot_runs(list(results.values()), list(results))
+
+
+def _runs_files(out: Path | None, texts: list[str]) -> dict[str, Path]:
+    """Return where each policy's run will be kept."""
     if out is None:
         return {}
     if out.suffix.lower() in (".parquet", ".npz"):
         if len(texts) > 1:
             raise InputError(f"--out {out} is one file, but there are {len(texts)} policies: name a folder")
-        files = {texts[0]: out}
-    else:
-        files = {text: out / f"{_slug(text)}.parquet" for text in texts}
-    folder = next(iter(files.values())).parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--out {out}: {error.strerror}") from None
-    return files
+        return {texts[0]: out}
+    return {text: out / f"{_slug(text)}.parquet" for text in texts}
 
 
 def _slug(text: str) -> str:
@@ -199,7 +189,7 @@ _LEGEND = (
 _LEGEND_EXPOSURE = "Exposure regret: the same for the chances of being pulled, which sum to the budget. "
 
 
-def _show_table(results: dict[str, Run], files: list[str]) -> None:
+def _show_table(results: dict[str, Run]) -> None:
     runs = list(results.values())
     found = [run.summary() for run in runs]
     several = runs[0].budget > 1 and not all(math.isnan(each["exposure_regret"].mean) for each in found)
@@ -217,8 +207,6 @@ def _show_table(results: dict[str, Run], files: list[str]) -> None:
     headings = [("policy", "left"), *((heading, "right") for heading in shown)]
     print_table(headings, list(zip(names, *shown.values(), strict=True)), runs[0].description)
     print_note(_LEGEND.format(exposure=_LEGEND_EXPOSURE if several else ""))
-    for file in files:
-        typer.echo(f"wrote {file}")
 
 
 def _with_interval(value: Interval) -> str:

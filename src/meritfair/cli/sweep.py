@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
-from meritfair.cli.show import check_out, named_progress_bar, print_json, print_note, print_table
+from meritfair.cli.show import Files, check_out, named_progress_bar, print_json, print_note, print_table, say
 
 if TYPE_CHECKING:
     from meritfair.lab.results import Results
@@ -65,7 +65,7 @@ def sweep(
             tally = planned.play(executor=executor, workers=workers, force=force, progress=tell)
     except KeyboardInterrupt:
         total, left = len(planned.tasks), len(planned.unfinished())
-        typer.echo(f"stopped: {total - left:,} of {total:,} tasks are done; the same command goes on", err=True)
+        say(f"stopped: {total - left:,} of {total:,} tasks are done; the same command goes on", err=True)
         sys.exit(130)
     (_tell_json if as_json else _tell)(planned, tally, time.perf_counter() - begin)
     if tally.failed:
@@ -78,25 +78,25 @@ def _announce(planned: Sweep, unfinished: list[Task]) -> None:
     spec, total = planned.spec, len(planned.tasks)
     settings = several(len(spec.settings()), "setting")
     work = sum(task.work for task in planned.tasks)
-    typer.echo(f"{settings} of {several(spec.runs, 'run')}: {several(total, 'task')}, {_large(work)} arm-steps")
+    say(f"{settings} of {several(spec.runs, 'run')}: {several(total, 'task')}, {_large(work)} arm-steps")
     if len(unfinished) < total:
         done = f"{total - len(unfinished):,} of {total:,}" if unfinished else f"all {total:,}"
-        typer.echo(f"{done} tasks are done already")
+        say(f"{done} tasks are done already")
 
 
 def _tell(planned: Sweep, tally: Tally, seconds: float) -> None:
     from meritfair.lab.wording import duration, several
 
-    typer.echo(f"played {several(tally.played, 'task')} in {duration(seconds)}, kept {tally.kept:,}")
+    say(f"played {several(tally.played, 'task')} in {duration(seconds)}, kept {tally.kept:,}")
     for file in tally.damaged:
-        typer.echo(f"was damaged, and played again: {file}")
+        say(f"was damaged, and played again: {file}")
     if tally.foreign:
-        typer.echo(f"left alone, as they are of other specs or versions: {several(tally.foreign, 'shard')}")
+        say(f"left alone, as they are of other specs or versions: {several(tally.foreign, 'shard')}")
     for failure in tally.failed:
-        typer.echo(f"failed: {_words(failure)}", err=True)
+        say(f"failed: {_words(failure)}", err=True)
     if tally.failed:
-        typer.echo(f"{several(len(tally.failed), 'task')} failed; the same command tries them again", err=True)
-    typer.echo(f"The results: meritfair results {planned.folder}")
+        say(f"{several(len(tally.failed), 'task')} failed; the same command tries them again", err=True)
+    say(f"The results: meritfair results {planned.folder}")
 
 
 def _words(failure: Failure) -> str:
@@ -151,8 +151,8 @@ def results(
 
     check_out(out, "results", SUFFIXES)
     found = read_results(folder)
-    if out is not None:
-        found.save(out)
+    files = Files(out)
+    files.save(out, found.save)
     if as_json:
         print_json(
             {
@@ -160,13 +160,12 @@ def results(
                 "missing": found.missing,
                 "damaged": [str(file) for file in found.damaged],
                 "versions": dict(found.manifest.versions),
-                "files": [str(out)] if out else [],
+                "files": files.written,
             }
         )
     else:
         _show(found)
-        if out is not None:
-            typer.echo(f"wrote {out}")
+    files.tell(quiet=as_json)
 
 
 _ON_SCREEN = ("fairness_regret", "exposure_regret", "good_state", "gini", "longest_wait")
@@ -182,12 +181,12 @@ def _show(found: Results) -> None:
     if found.outcomes:
         _show_table(found)
     for file in found.damaged:
-        typer.echo(f"damaged: {file}", err=True)
+        say(f"damaged: {file}", err=True)
     if found.warning:
-        typer.echo(found.warning, err=True)
+        say(found.warning, err=True)
     changed = [f"{name} {then} (here {now})" for name, (then, now) in found.manifest.changed.items()]
     if changed:
-        typer.echo(f"played by other versions, which a new sweep would not use: {', '.join(changed)}", err=True)
+        say(f"played by other versions, which a new sweep would not use: {', '.join(changed)}", err=True)
 
 
 def _show_table(found: Results) -> None:
