@@ -1,12 +1,14 @@
-r"""Comparison: policies meet the same arms and the same luck, and are weighed against the best and against nothing.
+r"""Comparison: policies meet the same arms, and are weighed against the best and against nothing.
 
 Two policies are always played along: ``none``, which pulls nobody, and ``whittle``, which knows the true arms and pulls
 for reward alone. What a policy wins lies between them (see :mod:`meritfair.metrics` for the formulas): its intervention
 benefit is 0 if it does as ``none`` and 1 if it does as ``whittle``, its price of fairness is the part of Whittle's
 reward that it goes without. How fair it is, is measured for all by one yardstick, whatever each aims at.
 
-Run number r has the same arms, the same environment and the same resamples for every policy, so that differences
-between policies are less noisy than their intervals.
+Run number r has the same arms, the same seeds and the same resamples for every policy, so that differences between
+policies are less noisy than their intervals. Transitions are not paired: policies that look at states and those that do
+not use the seeds in different ways, so a difference between two such policies includes independent noise of both. With
+K = N all policies do the same, and yet their rewards differ a little.
 
 References
 ----------
@@ -246,7 +248,7 @@ def compare(
     workers: int | None = None,
     progress: _Progress | None = None,
 ) -> Comparison:
-    """Play several policies on the same arms with the same luck, and weigh reward against fairness.
+    """Play several policies on the same arms with the same seeds, and weigh reward against fairness.
 
     Parameters
     ----------

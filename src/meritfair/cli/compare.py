@@ -87,7 +87,7 @@ def compare(
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Play many policies on the same arms with the same luck, and weigh reward against fairness.
+    """Play many policies on the same arms with the same seeds, and weigh reward against fairness.
 
     Without --policy: all there are, the most rewarding first; those that
     cannot be played with these arms and this budget are told below the table.

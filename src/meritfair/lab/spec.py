@@ -1,8 +1,8 @@
 """What a sweep plays: a spec is a product of data sets, sizes, policies and merits; each point of it is a setting.
 
 A setting says everything that decides its numbers, in the words that people type (``cpap:noise=0.2``,
-``merit-fair:estimate=mean``), so it can be written down, hashed and compared. Its runs are numbered from 0; the luck of
-a run depends on the seed and its number alone, so policies meet the same arms and the same luck.
+``merit-fair:estimate=mean``), so it can be written down, hashed and compared. Its runs are numbered from 0; the
+random numbers of a run depend on the seed and its number alone, so policies meet the same arms.
 
 Arms of your own travel inside a setting, so that a worker needs no file; in its text they are a name and a checksum,
 ``clinic.csv@0a1b2c3d4e5f6071``, so that other arms of the same name are another setting.

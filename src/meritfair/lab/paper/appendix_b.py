@@ -1,6 +1,6 @@
 """Appendix B: the same as Figures 2 to 4 with merit exp(c · benefit) for c = 1 and c = 10, against c = 3.
 
-All values of c meet the same arms and the same luck, so ratios and differences are taken run by run. The paper says
+All values of c meet the same arms with the same seeds, so ratios and differences are taken run by run. The paper says
 that for c = 1 "the variance has increased" without saying of what; both readings are measured, the standard deviation
 of the regret over runs, and that in parts of its mean. The appendix draws one figure for each data set, so claims about
 ratios and exponents are judged by their means over the five sizes of each, and have to hold on all three; it is told in
@@ -262,7 +262,7 @@ def _artefact(c: int) -> Artefact:
         about=(
             "Merit is exp(c · benefit). A small c makes merits alike, and fair shares nearly equal; a large one gives "
             "nearly everything to the arms with the largest benefit. Here are all data sets and sizes of the paper "
-            f"with c = {c}, and MF-RMAB with c = 3 beside it, on the same arms and with the same luck."
+            f"with c = {c}, and MF-RMAB with c = 3 beside it, on the same arms with the same seeds."
         ),
         specs=partial(_specs, c=c),
         analyse=partial(_analyse, c=c),
