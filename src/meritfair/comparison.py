@@ -34,6 +34,8 @@ from meritfair.errors import InputError, MeritfairError
 from meritfair.machine import check_size
 from meritfair.metrics import Interval, intervention_benefit, price_of_fairness
 from meritfair.model.arms import Arms
+from meritfair.model.merit import Merit
+from meritfair.parsing import as_inner, join_settings
 from meritfair.policies import registry
 from meritfair.policies.own import as_policy
 from meritfair.seeding import fresh_seed
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.figure import Figure
 
-    from meritfair.model.merit import Merit
     from meritfair.policies.base import Policy
     from meritfair.policies.plans import Plan
     from meritfair.run import Run
@@ -362,11 +363,18 @@ def _players(policies: Any, rules: Mapping[str, Any], notes: _Notes) -> dict[str
 
 
 def _label(policy: Policy) -> str:
-    """Return a policy's name, with those of its settings that are not the usual ones."""
+    """Return a policy's name, with those of its settings that are not the usual ones, as `registry.create` reads it."""
     usual = {f.name: _default(f) for f in dataclasses.fields(policy)}
     values = {name: getattr(policy, name) for name in usual}
-    changed = [f"{name}={value}" for name, value in values.items() if not np.array_equal(value, usual[name])]
-    return policy.name + (f":{','.join(changed)}" if changed else "")
+    changed = {name: _typed(value) for name, value in values.items() if not np.array_equal(value, usual[name])}
+    return join_settings(policy.name, changed)
+
+
+def _typed(value: Any) -> Any:
+    """Return a setting as it is typed; what cannot be typed, such as a list, is told by its text all the same."""
+    if isinstance(value, Merit):
+        return as_inner(str(value))
+    return value if value is None or isinstance(value, (int, float)) else str(value).replace(",", ";")
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -193,7 +193,7 @@ def fit(
     >>> log = Log(["Ada"] * 4 + ["Bo"] * 2, [1, 2, 3, 4, 1, 2], states=[0, 1, 1, 0, 0, 0], actions=[1, 1, 0, 0, 0, 0])
     >>> found = fit(log, budget=1)
     >>> found
-    Fit(2 arms, 1 pulled at each step · 4 transitions · merit exponential(c=3) · design exact · 95 % intervals)
+    Fit(2 arms, 1 pulled at each step · 4 transitions · merit exponential:c=3 · design exact · 95 % intervals)
     >>> [(row["arm"], row["seen"], row["pulled"], round(row["exposure"], 2)) for row in found.table()]
     [('Ada', 3, 2, 0.6), ('Bo', 1, 0, 0.4)]
     """

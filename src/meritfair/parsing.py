@@ -1,7 +1,12 @@
-"""Settings as text, as people type them: "cpap:noise=0.2,variant=probfair"."""
+"""Settings as text, as people type them: "cpap:noise=0.2,variant=probfair".
+
+A setting may itself be a name with settings, as a policy's merit is. Colons separate these, as commas separate those of
+the policy: "merit-fair:estimate=mean,merit=affine:slope=1:intercept=1.5".
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from meritfair.errors import InputError
@@ -9,7 +14,7 @@ from meritfair.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["join_settings", "split_settings"]
+__all__ = ["as_inner", "join_settings", "split_inner", "split_settings"]
 
 _WORDS = {"true": True, "false": False, "none": None}
 
@@ -22,9 +27,26 @@ def split_settings(text: str) -> tuple[str, dict[str, Any]]:
     >>> split_settings("cpap:noise=0.2,variant=probfair")
     ('cpap', {'noise': 0.2, 'variant': 'probfair'})
     """
+    return _split(text, ",")
+
+
+def split_inner(text: str) -> tuple[str, dict[str, Any]]:
+    """Split a name with settings that may stand inside others: colons and commas separate them.
+
+    Examples
+    --------
+    >>> split_inner("affine:slope=1:intercept=1.5")
+    ('affine', {'slope': 1, 'intercept': 1.5})
+    """
+    return _split(text, ":,")
+
+
+def _split(text: str, separators: str) -> tuple[str, dict[str, Any]]:
+    if not isinstance(text, str):
+        raise InputError(f"must be text, got {text!r}")
     name, _, rest = text.partition(":")
     settings: dict[str, Any] = {}
-    for part in filter(None, rest.split(",")):
+    for part in filter(None, re.split(f"[{separators}]", rest)):
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
             raise InputError(f"settings are written name:key=value,key=value, got {text!r}")
@@ -46,10 +68,23 @@ def join_settings(name: str, settings: Mapping[str, Any]) -> str:
         if not isinstance(value, (str, int, float)) and value is not None:
             raise InputError(f"{name}: {key} must be a number, a text, true or false, got {value!r}")
         shown = words[value] if isinstance(value, bool) or value is None else str(value)
+        if isinstance(value, float):
+            shown = shown.removesuffix(".0")  # 3 and 3.0 are the same setting
         if "," in shown:
             raise InputError(f"{name}: {key} must be a text without a comma, got {value!r}")
         parts.append(f"{key}={shown}")
     return f"{name}:{','.join(parts)}" if parts else name
+
+
+def as_inner(text: str) -> str:
+    """Return the text of a name with settings as it is written inside the settings of another.
+
+    Examples
+    --------
+    >>> as_inner("affine:intercept=1.5,slope=1")
+    'affine:intercept=1.5:slope=1'
+    """
+    return text.replace(",", ":")
 
 
 def _value(text: str) -> Any:

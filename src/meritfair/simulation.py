@@ -27,6 +27,7 @@ from meritfair.model.arms import Arms
 from meritfair.model.confidence import BALLS
 from meritfair.model.exposure import check_design
 from meritfair.model.merit import Exponential, Merit
+from meritfair.parsing import split_settings
 from meritfair.playing import play
 from meritfair.policies import registry
 from meritfair.policies.base import Bound, bound_setting, check_merit_function, plain_setting
@@ -235,17 +236,17 @@ def arms_of_runs(arms: Arms | Sequence[Arms], runs: int | None) -> tuple[list[Ar
     return each, len(each)
 
 
-def policy_under(rules: Mapping[str, Any], name: str, **settings: Any) -> Policy:
-    """Make a policy from its name and settings, where those rules of fairness hold that depart from the usual ones.
+def policy_under(rules: Mapping[str, Any], text: str) -> Policy:
+    """Make a policy from its text, where those rules of fairness hold that depart from the usual ones.
 
     A rule (merit, design, floor, …) matters where the policy has such a setting, and its own settings come first.
     An unchanged rule leaves a policy its own default, which may be another.
 
     Examples
     --------
-    >>> policy_under({"delta": 0.05, "design": "exact", "ball": "paper"}, "optimal", estimate="mean")
+    >>> policy_under({"delta": 0.05, "design": "exact", "ball": "paper"}, "optimal:estimate=mean")
     Optimal(delta=0.05, estimate='mean', ball='paper')
     """
-    has = {f.name for f in dataclasses.fields(registry.policy_class(name))}
+    has = {f.name for f in dataclasses.fields(registry.policy_class(split_settings(text)[0]))}
     changed = {key: value for key, value in rules.items() if not np.array_equal(value, YARDSTICK[key])}
-    return registry.create(name, **{key: value for key, value in changed.items() if key in has} | settings)
+    return registry.create(text, **{key: value for key, value in changed.items() if key in has})

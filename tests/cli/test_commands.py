@@ -37,7 +37,7 @@ def test_simulate_shows_a_table(call: Any) -> None:
     answer = call("simulate", "--dataset", "cpap", "--arms", "6", "--budget", "2", *QUICK)
     assert answer.code == 0
     assert "6 arms, 2 pulled at each step" in answer.out
-    for word in ("merit-fair", "optimal", "fairness", "longest", "merit exponential(c=3) · seed 1"):
+    for word in ("merit-fair", "optimal", "fairness", "longest", "merit exponential:c=3 · seed 1"):
         assert word in answer.out
 
 
@@ -75,6 +75,20 @@ def test_settings_reach_data_set_policy_and_merit(call: Any) -> None:
     assert settings["policy"]["merit"] == {"kind": "affine", "slope": 0.5, "intercept": 2.0}
     assert settings["problem"]["carry_states"] is True
     assert settings["problem"]["names"][2:4] == ["non-adherer-3", "general-1"]
+
+
+@pytest.mark.parametrize("name", ["simulate", "compare"])
+def test_a_policy_may_have_a_merit_of_its_own(call: Any, name: str) -> None:
+    text = "merit-fair:merit=affine:slope=1:intercept=1.5,estimate=mean"
+    told = json.loads(call(name, "-d", "cpap", *QUICK, "-p", text, "--json").out)
+    settings = told["policies"][text]["settings"] if name == "simulate" else told["settings"]
+    policy = settings["policy"] if name == "simulate" else settings["policies"][text]
+    assert policy["merit"] == {"kind": "affine", "slope": 1.0, "intercept": 1.5}
+    assert policy["estimate"] == "mean"
+    assert settings["problem"]["merit"] == {"kind": "exponential", "c": 3.0}  # by which fairness is measured
+    wrong = call(name, "-d", "cpap", *QUICK, "-p", "merit-fair:merit=affine:slop=1")
+    assert wrong.code == 2
+    assert "affine merit has no setting 'slop', did you mean 'slope'?" in wrong.err
 
 
 def test_arms_from_a_file_and_from_the_authors(call: Any, tmp_path: Path) -> None:
@@ -125,7 +139,7 @@ def test_theory_before_the_assumption_holds_and_for_more_pulls(call: Any) -> Non
 
 def test_catalogues(call: Any) -> None:
     assert "non_adherers" in call("datasets").out
-    assert "exponential(c=3)" in call("policies").out
+    assert "exponential:c=3" in call("policies").out
     assert [row["name"] for row in json.loads(call("policies", "--json").out)] == mf.policies.names()
     names = [row["name"] for row in json.loads(call("datasets", "--json").out)]
     assert names == ["synthetic", "synthetic-alternate", "cpap"]

@@ -40,7 +40,7 @@ def test_a_table_for_people(call: Any) -> None:
     answer = call("log.csv", "--budget", "2")
     assert answer.code == 0
     told = " ".join(answer.out.split())
-    assert told.startswith("4 arms, 2 pulled at each step · 87 transitions · merit exponential(c=3) · design exact")
+    assert told.startswith("4 arms, 2 pulled at each step · 87 transitions · merit exponential:c=3 · design exact")
     for words in (
         "benefit, and",
         "95 % interval",

@@ -186,6 +186,22 @@ def test_ways_to_write_the_same_are_the_same_tasks(write: Any) -> None:
     assert [task.key for task in tasks([one])] == [task.key for task in tasks([other])]
 
 
+@pytest.mark.parametrize(
+    "policies",
+    [
+        '"merit-fair:merit=affine:slope=1:intercept=1.5,delta=0.1"',
+        '"merit-fair:delta=0.10,merit=affine:intercept=1.5:slope=1.0"',
+        '{name = "merit-fair", merit = "affine:slope=1,intercept=1.5", delta = 0.1}',
+        '{name = "merit-fair", delta = 0.1, merit = {name = "affine", slope = 1.0, intercept = 1.5}}',
+    ],
+)
+def test_a_policys_merit_can_be_written(write: Any, policies: str) -> None:
+    (setting,) = SpecFile.read(write(policies=policies)).spec.settings()
+    assert setting.policy == "merit-fair:delta=0.1,merit=affine:intercept=1.5:slope=1"
+    assert setting.make_policy() == mf.MeritFair(merit=mf.Affine(1.0, 1.5), delta=0.1)
+    assert setting.rules()["merit"] == mf.Exponential(3.0)  # by which fairness is measured, for all policies alike
+
+
 def test_a_file_of_arms_beside_the_spec(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "data").mkdir()
     mf.datasets.write_arms(clinic(), tmp_path / "data" / "clinic.csv")
@@ -232,6 +248,9 @@ WRONG = [
         "policies: 'fawt-q:window=3' cannot be played on cpap with 20 arms and a budget of 4: window must be at",
     ),
     ({"merits": '"exponental"'}, 6, "merits: merit must be one of exponential, affine, power, logistic, got 'expo"),
+    ({"policies": '"merit-fair:merit=affin:slope=1"'}, 4, "policies: merit must be one of exponential, affine, power"),
+    ({"policies": '"merit-fair:merit=affine:slop=1"'}, 4, "policies: affine merit has no setting 'slop', did you mean"),
+    ({"policies": '"merit-fair:merit=3"'}, 4, "policies: must be text, or a table with a name, got 3"),
     ({"runs": "true"}, 6, "runs must be a whole number, got True"),
     ({"runs": "1.0"}, 6, "runs must be a whole number, got 1.0"),
     ({"delta": "0"}, 6, "delta must lie strictly between 0 and 1, got 0"),

@@ -82,7 +82,7 @@ def test_each_policy_is_played_as_by_simulate(found: Comparison) -> None:
 def test_the_yardstick_is_the_same_for_all() -> None:
     own = mf.MeritFair(merit=mf.Exponential(1.0), delta=0.2)
     alike = compare(SETS, [own, "fair-oracle"], **QUICK)
-    assert alike.runs["merit-fair:merit=exponential(c=1),delta=0.2"].settings["policy"]["delta"] == 0.2
+    assert alike.runs["merit-fair:delta=0.2,merit=exponential:c=1"].settings["policy"]["delta"] == 0.2
     other = compare(SETS, {"own": own, "oracle": "fair-oracle"}, merit=mf.Exponential(1.0), delta=0.1, **QUICK)
     for each, c, delta in ((alike, 3.0, 0.01), (other, 1.0, 0.1)):
         problems = [run.settings["problem"] for run in (*each.runs.values(), each.none, each.best)]
@@ -93,11 +93,36 @@ def test_the_yardstick_is_the_same_for_all() -> None:
     assert other.runs["own"].settings["policy"]["delta"] == 0.2  # but a policy that was given stays as it is
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        mf.MeritFair(merit=mf.Exponential(1.0)),
+        mf.MeritFair(merit=mf.Affine(0.5, 2.0), delta=1 / 3, design="exact", floor=0.1),
+        mf.FairOracle(merit=mf.Power(3.0)),
+        mf.SoftFair(c=10.0),
+        mf.Random(),
+    ],
+    ids=repr,
+)
+def test_a_label_can_be_typed(policy: mf.Policy) -> None:
+    (label,) = compare(SETS, [policy], **QUICK).runs
+    assert registry.create(label) == policy
+    assert compare(SETS, [label], **QUICK).runs[label].settings["policy"] == {"name": policy.name, **policy.settings()}
+
+
+def test_what_cannot_be_typed_has_a_label_all_the_same() -> None:
+    own = mf.CustomMerit(lambda mu: 2 + mu, lipschitz=1.0, name="two, plus")
+    policy = mf.MeritFair(merit=own, design="exact", floor=(0.1,) * 6)
+    assert list(compare(SETS, [policy], **QUICK).runs) == [
+        "merit-fair:design=exact,floor=(0.1; 0.1; 0.1; 0.1; 0.1; 0.1),merit=two: plus"
+    ]
+
+
 def test_policies_by_name_keep_their_own_defaults_unless_a_rule_departs_from_the_usual(few: None) -> None:
     rules = {"delta": 0.01, "cap": 1.0}
     assert policy_under(rules, "picky") == Picky()
     assert policy_under(rules | {"delta": 0.1}, "picky") == Picky(delta=0.1)
-    assert policy_under(rules | {"delta": 0.1}, "picky", delta=0.2) == Picky(delta=0.2)
+    assert policy_under(rules | {"delta": 0.1}, "picky:delta=0.2") == Picky(delta=0.2)
     assert policy_under({"merit": mf.Affine(), "floor": (0.0, 0.1)}, "random") == mf.Random()
     found = compare(SETS, {"own": Picky(), "named": "picky", "usual": "picky"}, **{**QUICK, "budget": 1}, delta=0.1)
     assert [run.settings["policy"]["delta"] for run in found.runs.values()] == [0.3, 0.1, 0.1]

@@ -154,7 +154,7 @@ def test_the_description_names_what_matters() -> None:
     assert repr(fit(counts_of(1, 3))).startswith("Fit(1 arm, 1 pulled at each step · ")
     told = fit(counts_of(4), budget=2, floor=0.1, cap=[1, 1, 1, 0.9], design="systematic", level=0.9).description
     assert told.endswith(
-        " · merit exponential(c=3) · design systematic · floor 0.1 · cap of its own for each arm · 90 % intervals"
+        " · merit exponential:c=3 · design systematic · floor 0.1 · cap of its own for each arm · 90 % intervals"
     )
     own = mf.CustomMerit(lambda mu: 2 + mu, lipschitz=1.0, name="two plus")
     assert "merit two plus" in fit(counts_of(2), merit=own).description

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.model.merit import MERITS, merit_from_settings
+from meritfair.model.merit import MERITS, merit_from_settings, merit_from_text
 
 GRID = np.linspace(-1, 1, 4001)
 SOME = [
@@ -66,6 +66,17 @@ def test_exponentials_never_overflow() -> None:
 @pytest.mark.parametrize("merit", [m for m in SOME if not isinstance(m, mf.CustomMerit)], ids=repr)
 def test_settings_make_the_same_again(merit: mf.Merit) -> None:
     assert merit_from_settings(merit.settings()) == merit
+
+
+@pytest.mark.parametrize("merit", [m for m in SOME if not isinstance(m, mf.CustomMerit)], ids=repr)
+def test_text_makes_the_same_again(merit: mf.Merit) -> None:
+    assert merit_from_text(str(merit)) == merit
+    assert merit_from_text(str(merit).replace(",", ":")) == merit  # as inside a policy's settings
+
+
+def test_text_has_all_digits() -> None:
+    merit = mf.Affine(slope=1 / 3, intercept=1e-7 + 1 / 3)
+    assert merit_from_text(str(merit)) == merit
 
 
 def test_custom_merit_says_what_it_is() -> None:

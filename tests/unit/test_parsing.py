@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 import meritfair as mf
-from meritfair.parsing import join_settings, split_settings
+from meritfair.parsing import as_inner, join_settings, split_inner, split_settings
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,21 @@ def test_blanks_and_the_order_of_keys_do_not_matter() -> None:
 def test_numbers_keep_all_their_digits() -> None:
     third = 1 / 3
     assert split_settings(join_settings("cpap", {"noise": third}))[1] == {"noise": third}
+
+
+def test_a_setting_may_have_settings_of_its_own() -> None:
+    name, settings = split_settings("merit-fair:delta=0.1,merit=affine:slope=1:intercept=1.5")
+    assert (name, settings["delta"]) == ("merit-fair", 0.1)
+    assert split_inner(settings["merit"]) == ("affine", {"slope": 1, "intercept": 1.5})
+    assert split_inner("affine:slope=1,intercept=1.5") == split_inner(settings["merit"])
+    assert as_inner(join_settings("affine", {"slope": 1.0, "intercept": 1.5})) == "affine:intercept=1.5:slope=1"
+
+
+@pytest.mark.parametrize("split", [split_settings, split_inner])
+@pytest.mark.parametrize("value", [None, 3, ["cpap"]])
+def test_what_is_no_text_is_refused(split: Any, value: Any) -> None:
+    with pytest.raises(mf.InputError, match=re.escape(f"must be text, got {value!r}")):
+        split(value)
 
 
 @pytest.mark.parametrize("text", ["cpap:noise", "cpap:=2", "cpap:noise=1,2"])

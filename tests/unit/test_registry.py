@@ -219,6 +219,38 @@ def test_a_policy_without_a_name_cannot_be_played() -> None:
             attempt()
 
 
+@pytest.mark.parametrize("name", ["a:b", " a", "a:b=1"])
+def test_a_name_can_be_typed(name: str) -> None:
+    with pytest.raises(mf.InputError, match=f"must have no colon and no blanks around it, got '{name}'"):
+        register(policy_from_function(lottery, name))
+    assert names() == OWN
+
+
+def test_a_text_may_have_settings_which_come_first() -> None:
+    assert create("optimal:delta=0.2,estimate=mean", delta=0.3) == mf.Optimal(delta=0.2, estimate="mean")
+    merit = mf.Affine(1.0, 1.5)
+    assert create("merit-fair:merit=affine:slope=1:intercept=1.5,delta=0.2") == mf.MeritFair(merit=merit, delta=0.2)
+    assert create("fair-oracle", merit="power") == mf.FairOracle(merit=mf.Power())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("merit-fair:merit=exponentail:c=1", "merit must be one of exponential, .*, got 'exponentail', did you mean"),
+        ("merit-fair:merit=exponential:d=1", "exponential merit has no setting 'd'; its settings are c"),
+        ("merit-fair:merit=exponential:c=-1", "c must lie between 0 and 700, got -1"),
+        ("merit-fair:merit=exponential:c=x", "c must be a number, got 'x'"),
+        ("merit-fair:merit=exponential:c", "settings are written .*, got 'exponential:c'"),
+        ("merit-fair:merit=3", "merit must be a merit function .*, got 3"),
+        ("random:merit=exponential:c=1", "random has no setting 'merit'"),
+        (None, "must be text, got None"),
+    ],
+)
+def test_a_wrong_merit_is_named(text: Any, message: str) -> None:
+    with pytest.raises(mf.InputError, match=message):
+        create(text)
+
+
 @pytest.mark.parametrize("thing", [mf.Random(), None, "random", 3, int, Lottery, [lottery]])
 def test_what_is_not_a_policy_is_refused(thing: Any) -> None:
     with pytest.raises(mf.InputError, match="a policy must be a class derived from Policy, or a function that plans"):

@@ -129,8 +129,8 @@ PoliciesOption = Annotated[
         "--policy",
         "-p",
         metavar="NAME",
-        help="A policy, with settings: [cyan]merit-fair[/] or [cyan]merit-fair:estimate=mean[/]; "
-        "repeat to compare. See [cyan]meritfair policies[/].",
+        help="A policy, with settings: [cyan]merit-fair:estimate=mean[/] or "
+        "[cyan]merit-fair:merit=affine:slope=1:intercept=1.5[/]; repeat to compare. See [cyan]meritfair policies[/].",
     ),
 ]
 BudgetOption = Annotated[int, number_option(int, "--budget", "-k", help="Arms pulled at each step (K).", panel=_RULES)]
@@ -214,10 +214,9 @@ _DEFAULT_ARMS = 5
 
 def make_merit(text: str) -> Merit:
     """Make a merit function from the text of --merit."""
-    from meritfair.model.merit import merit_from_settings
+    from meritfair.model.merit import merit_from_text
 
-    kind, settings = split_settings(text)
-    return merit_from_settings({"kind": kind, **settings})
+    return merit_from_text(text)
 
 
 def make_rules(merit: str, design: str, floor: float, cap: float, ball: str, delta: float) -> dict[str, Any]:
@@ -227,16 +226,11 @@ def make_rules(merit: str, design: str, floor: float, cap: float, ball: str, del
 
 def make_policies(texts: Sequence[str], rules: Mapping[str, Any]) -> dict[str, Policy]:
     """Make policies from the texts of --policy; the rules (merit, delta, …) apply where one has such settings."""
-    if len(set(texts)) < len(texts):
-        raise InputError(f"the same policy twice: {', '.join(texts)}")
-    return {text: _make_policy(text, rules) for text in texts}
-
-
-def _make_policy(text: str, rules: Mapping[str, Any]) -> Policy:
     from meritfair.simulation import policy_under
 
-    name, settings = split_settings(text)
-    return policy_under(rules, name, **settings)
+    if len(set(texts)) < len(texts):
+        raise InputError(f"the same policy twice: {', '.join(texts)}")
+    return {text: policy_under(rules, text) for text in texts}
 
 
 def make_arms(

@@ -24,7 +24,7 @@ from meritfair.lab.spec_checks import CHECKS, SpecError, blaming, check_each
 from meritfair.machine import check_size
 from meritfair.model.allocation import check_bounds
 from meritfair.model.exposure import check_design
-from meritfair.model.merit import merit_from_settings
+from meritfair.model.merit import merit_from_text
 from meritfair.parsing import split_settings
 from meritfair.simulation import policy_under, simulate
 
@@ -63,7 +63,7 @@ class _Rules:
     def _bounds(self, merit: str) -> dict[str, Any]:
         """Return the yardstick of fairness, as `simulate` takes it."""
         same = {name: getattr(self, name) for name in ("design", "floor", "cap", "ball", "delta")}
-        return {"merit": _make_merit(merit), **same}
+        return {"merit": merit_from_text(merit), **same}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class Setting(_Rules):
 
     def make_policy(self) -> Policy:
         """Return the policy."""
-        return _make_policy(self.policy, self.rules())
+        return policy_under(self.rules(), self.policy)
 
     def arms(self, runs: range) -> tuple[Arms, ...]:
         """Return the arms of these runs."""
@@ -239,34 +239,18 @@ class Spec(_Rules):
         )
 
 
-def _split(text: Any) -> tuple[str, dict[str, Any]]:
-    if not isinstance(text, str):
-        raise InputError(f"must be text, got {text!r}")
-    return split_settings(text)
-
-
-def _make_merit(text: str) -> Any:
-    kind, settings = _split(text)
-    return merit_from_settings({"kind": kind, **settings})
-
-
-def _make_policy(text: str, rules: Mapping[str, Any]) -> Policy:
-    name, settings = _split(text)
-    return policy_under(rules, name, **settings)
-
-
 def _checked_merit(text: str) -> str:
-    _make_merit(text)
+    merit_from_text(text)
     return text
 
 
 def _checked_policy(text: str, rules: Mapping[str, Any]) -> str:
-    _make_policy(text, rules)
+    policy_under(rules, text)
     return text
 
 
 def _checked_dataset(text: str) -> str:
-    name, settings = _split(text)
+    name, settings = split_settings(text)
     known = check_known("data set", name.replace("_", "-"), datasets.DATASETS)
     check_settings(known, settings, datasets.dataset_settings(known))
     return text

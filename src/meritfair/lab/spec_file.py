@@ -19,7 +19,7 @@ from meritfair.datasets import read_arms
 from meritfair.errors import FileError, InputError, MeritfairError
 from meritfair.lab.spec import Setting, Spec
 from meritfair.lab.spec_checks import SpecError
-from meritfair.parsing import join_settings, split_settings
+from meritfair.parsing import as_inner, join_settings, split_inner, split_settings
 from meritfair.storage import check_suffix
 from meritfair.tables import SUFFIXES
 
@@ -152,28 +152,36 @@ def _texts(key: str, value: Any, folder: Path, own: dict[str, Arms]) -> list[str
     return texts
 
 
-def _one_form(given: Any) -> str:
+def _one_form(given: Any, split: Callable[[str], tuple[str, dict[str, Any]]] = split_settings) -> str:
     """Return the text of a name and its settings, in one form, from a text or a table.
 
     Examples
     --------
     >>> _one_form("cpap:variant=probfair,noise=0.20"), _one_form({"name": "exponential", "c": 3.0})
     ('cpap:noise=0.2,variant=probfair', 'exponential:c=3')
+    >>> _one_form({"name": "fair-oracle", "merit": {"name": "affine", "slope": 1.0, "intercept": 2}})
+    'fair-oracle:merit=affine:intercept=2:slope=1'
     """
     if isinstance(given, str):
-        name, settings = split_settings(given)
+        name, settings = split(given)
     elif isinstance(given, dict):
-        settings = {key: value for key, value in given.items() if key != "name"}
-        name = str(given.get("name", ""))
-        if not name or split_settings(name) != (name, {}):
-            raise InputError(f'a table needs a plain name, as {{name = "cpap", noise = 0.2}} has, got {given!r}')
-        for key, value in settings.items():
-            if split_settings(join_settings(name, {key: value})) != (name, {key: value}):
-                raise InputError(f"{name}: {key} must be a plain text, or a number without quotes, got {value!r}")
+        name, settings = given.get("name", ""), {key: value for key, value in given.items() if key != "name"}
     else:
         raise InputError(f"must be text, or a table with a name, got {given!r}")
-    whole = {key: int(x) for key, x in settings.items() if isinstance(x, float) and x.is_integer()}
-    return join_settings(name, settings | whole)
+    if "merit" in settings:
+        settings["merit"] = as_inner(_one_form(settings["merit"], split_inner))
+    if isinstance(given, dict):
+        _check_table(given, name, settings)
+    return join_settings(name, settings)
+
+
+def _check_table(given: dict[str, Any], name: Any, settings: dict[str, Any]) -> None:
+    """Refuse what would be another name, or another value, as text."""
+    if not name or split_settings(name) != (name, {}):
+        raise InputError(f'a table needs a plain name, as {{name = "cpap", noise = 0.2}} has, got {given!r}')
+    for key, value in settings.items():
+        if split_settings(join_settings(name, {key: value})) != (name, {key: value}):
+            raise InputError(f"{name}: {key} must be a plain text, or a number without quotes, got {value!r}")
 
 
 def _at_its_line(file: Path, text: str, error: SpecError) -> FileError:

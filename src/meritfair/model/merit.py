@@ -21,6 +21,7 @@ import numpy as np
 from meritfair.checks import check_choice, check_number, check_settings
 from meritfair.engine.rules import AFFINE, EXPONENTIAL, LOGISTIC, POWER, MeritRule
 from meritfair.errors import InputError
+from meritfair.parsing import join_settings, split_inner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +30,17 @@ if TYPE_CHECKING:
 
     from meritfair.arrays import FloatArray
 
-__all__ = ["MERITS", "Affine", "CustomMerit", "Exponential", "Logistic", "Merit", "Power", "merit_from_settings"]
+__all__ = [
+    "MERITS",
+    "Affine",
+    "CustomMerit",
+    "Exponential",
+    "Logistic",
+    "Merit",
+    "Power",
+    "merit_from_settings",
+    "merit_from_text",
+]
 
 _LARGEST_EXPONENT = 700.0  # e^700 is about 1e304: the largest round number before doubles overflow
 _GRID = np.linspace(-1.0, 1.0, 2001)
@@ -68,8 +79,8 @@ class Merit(ABC):
         return {"kind": self.kind, **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)}}
 
     def __str__(self) -> str:
-        values = ", ".join(f"{k}={v:g}" for k, v in self.settings().items() if isinstance(v, float))
-        return f"{self.kind}({values})"
+        """Return the text that `merit_from_text` reads."""
+        return join_settings(self.kind, {name: x for name, x in self.settings().items() if isinstance(x, float)})
 
 
 @dataclass(frozen=True)
@@ -306,6 +317,18 @@ def merit_from_settings(settings: Mapping[str, Any]) -> Merit:
     kind = check_choice("merit", given.pop("kind", None), MERITS)
     check_settings(f"{kind} merit", given, (f.name for f in dataclasses.fields(MERITS[kind])))
     return MERITS[kind](**given)
+
+
+def merit_from_text(text: str) -> Merit:
+    """Make a built-in merit function from the text that people type.
+
+    Examples
+    --------
+    >>> merit_from_text("exponential:c=1"), str(Affine(slope=0.5))
+    (Exponential(c=1.0), 'affine:intercept=1.5,slope=0.5')
+    """
+    kind, settings = split_inner(text)
+    return merit_from_settings({"kind": kind, **settings})
 
 
 def _check_range(merit: Merit) -> FloatArray:

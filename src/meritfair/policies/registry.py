@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from meritfair.checks import check_known, check_settings
 from meritfair.errors import InputError
-from meritfair.model.merit import merit_from_settings
+from meritfair.model.merit import merit_from_settings, merit_from_text
+from meritfair.parsing import split_settings
 from meritfair.policies.ab_whittle import ABWhittle
 from meritfair.policies.base import Policy
 from meritfair.policies.equitable import Equitable
@@ -96,6 +97,8 @@ def _home(policy: type[Policy]) -> tuple[str, str]:
 
 def _check_class(policy: type[Policy]) -> None:
     """Refuse a class of which no policy can be made by its name alone."""
+    if ":" in policy.name or policy.name != policy.name.strip():
+        raise InputError(f"the name of a policy must have no colon and no blanks around it, got {policy.name!r}")
     if inspect.isabstract(policy):
         raise InputError(f"the policy {policy.name!r} has no method plan")
     if not dataclasses.is_dataclass(policy):
@@ -139,21 +142,26 @@ def policy_class(name: str) -> type[Policy]:
     return _POLICIES[name]
 
 
-def create(name: str, **settings: Any) -> Policy:
-    """Make a policy from its name and settings.
+def create(text: str, **settings: Any) -> Policy:
+    """Make a policy from its name and settings; those in the text come first.
 
     Examples
     --------
     >>> create("optimal", delta=0.05)
     Optimal(delta=0.05, estimate='optimistic', ball='paper')
+    >>> create("fair-oracle:merit=exponential:c=1").merit
+    Exponential(c=1.0)
     >>> create("merit-fare")
     Traceback (most recent call last):
     ...
     meritfair.errors.InputError: there is no policy 'merit-fare', did you mean 'merit-fair'?
     """
-    policy = policy_class(name)
-    check_settings(name, settings, (f.name for f in dataclasses.fields(policy)))
-    return policy(**settings)
+    name, typed = split_settings(text)
+    policy, given = policy_class(name), settings | typed
+    check_settings(name, given, (f.name for f in dataclasses.fields(policy)))
+    if isinstance(given.get("merit"), str):
+        given["merit"] = merit_from_text(given["merit"])
+    return policy(**given)
 
 
 def from_settings(settings: Mapping[str, Any]) -> Policy:
