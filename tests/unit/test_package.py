@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import meritfair as mf
 
 SOURCE = Path(mf.__file__).parent
+ROOT = Path(__file__).parents[2]
+EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 # From the bottom up; a module may import from its own layer and those before it.
 LAYERS = [
     {"errors", "arrays", "checks", "seeding", "storage", "tables", "texts", "parsing", "machine"},
@@ -91,3 +98,45 @@ def test_help_does_not_wait_for_heavy_libraries() -> None:
 
 def test_the_package_says_that_it_is_typed() -> None:
     assert (SOURCE / "py.typed").exists()
+
+
+def brought(extra: str) -> set[str]:
+    """Return the extras that come with one, and the libraries."""
+    found = {extra}
+    for needed in EXTRAS[extra]:
+        ours = re.fullmatch(r"meritfair\[(.*)\]", needed)
+        found |= set[str]().union(*map(brought, ours[1].split(","))) if ours else {re.split("[<>=]", needed)[0]}
+    return found
+
+
+def test_all_is_every_extra_for_users() -> None:
+    assert brought("all") >= set(EXTRAS) - {"test"}
+    assert brought("test") >= brought("all")
+
+
+def test_an_error_advises_an_extra_that_there_is() -> None:
+    advised = {
+        extra for file in MODULES for extra in re.findall(r'MissingExtraError\(".*?", "(\w+)"\)', file.read_text())
+    }
+    assert advised == {"dask", "gym", "lab", "plots"}
+    assert advised <= set(EXTRAS)
+
+
+def test_what_the_readme_installs_serves_what_it_shows() -> None:
+    (extra,) = re.findall(r"^pip install '\.\[(\w+)\]'", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert brought(extra) >= {"matplotlib", "pandas", "jinja2"}  # Run.plot, lab.load, reproduce
+
+
+@pytest.mark.parametrize("command", ["sweep", "reproduce", "python"])
+def test_the_script_installs_what_its_commands_need(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    spec = spec_from_loader("mf_script", SourceFileLoader("mf_script", str(ROOT / "mf")))
+    assert spec is not None
+    script: Any = module_from_spec(spec)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    SourceFileLoader("mf_script", str(ROOT / "mf")).exec_module(script)
+    installed: list[str] = []
+    monkeypatch.setattr(script, "set_up", installed.append)
+    monkeypatch.setattr(script, "run", lambda *words: 0)
+    monkeypatch.setattr(sys, "argv", ["mf", command])
+    assert script.main() == 0
+    assert brought(installed[0]) >= {"dask", "gym", "lab"}
