@@ -356,6 +356,8 @@ def _players(policies: Any, rules: Mapping[str, Any], notes: _Notes) -> dict[str
         each = policies[key] if isinstance(policies, Mapping) else key
         policy = policy_under(rules, each) if isinstance(each, str) else as_policy(each)
         label = str(key) if isinstance(policies, Mapping) or isinstance(each, str) else _label(policy)
+        if not (visible := "".join(label.split())) or not visible.isprintable():
+            raise InputError(f"a label must be text that can be seen, without control characters, got {label!r}")
         if label in players:
             raise InputError(f"the same policy twice: {label}")
         players[label] = policy

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import json
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -116,6 +117,12 @@ def test_what_cannot_be_typed_has_a_label_all_the_same() -> None:
     assert list(compare(SETS, [policy], **QUICK).runs) == [
         "merit-fair:design=exact,floor=(0.1; 0.1; 0.1; 0.1; 0.1; 0.1),merit=two: plus"
     ]
+
+
+@pytest.mark.parametrize("label", ["", " \n", "a\x1b[31m", "\x00", "\ud800", "\u202eabc"])
+def test_a_label_can_be_seen(label: str) -> None:
+    with pytest.raises(mf.InputError, match=rf"a label must be text that can be seen.*, got {re.escape(repr(label))}"):
+        compare(SETS, {label: "random"}, **QUICK)
 
 
 def test_policies_by_name_keep_their_own_defaults_unless_a_rule_departs_from_the_usual(few: None) -> None:
