@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy as copies
 import csv
 import json
+import os
+import re
+import shutil
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import meritfair as mf
-from meritfair.lab import load, manifest, read_results, run_spec, run_sweep
+from meritfair.lab import load, manifest, read_results, read_spec, run_spec, run_sweep
 from meritfair.lab import tasks as tasks_module
 from meritfair.lab.manifest import Manifest, keep_manifest
 from meritfair.lab.spec import Setting, Spec
@@ -210,6 +215,40 @@ def test_damaged_shards_are_named_and_played_again(copy: Path) -> None:
     assert read_results(copy).warning == ""
 
 
+@contextmanager
+def unreadable(file: Path) -> Iterator[None]:
+    """Take all rights to a file from everyone, also from root, who has them anyway."""
+    mode, user = file.stat().st_mode, os.geteuid()
+    file.chmod(0)
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if user == 0:
+            os.seteuid(user)
+        file.chmod(mode)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such rights")
+@pytest.mark.parametrize("part", ["sweep.json", "shards", "a shard", "spec.toml"])
+def test_what_cannot_be_read_is_named_and_not_taken_for_damage(folder: Path, part: str) -> None:
+    with TemporaryDirectory() as outer:  # pytest's own folders cannot be read by others than root
+        Path(outer).chmod(0o755)
+        found = Path(shutil.copytree(folder, Path(outer, "found")))
+        (found / "spec.toml").write_text("")
+        shard = Store(found).path(Manifest.read(found).tasks[0])
+        locked, named = {"shards": (shard.parent, shard), "a shard": (shard, shard)}.get(part, (found / part,) * 2)
+        ways: list[Any] = [read_spec] if part == "spec.toml" else [read_results, load]
+        ways += [lambda place: run(SPEC, place)] * (named == shard)  # which would be played again if it were damaged
+        for way in ways:
+            with (
+                unreadable(locked),
+                pytest.raises(mf.FileError, match=f"^{re.escape(str(named))}: cannot be read: Permission denied$"),
+            ):
+                way(named if part == "spec.toml" else found)
+
+
 def test_a_sweep_of_which_nothing_is_done(tmp_path: Path) -> None:
     (tmp_path / "begun").mkdir()
     keep_manifest(tasks([SPEC]), tmp_path / "begun")
@@ -240,6 +279,69 @@ def test_results_of_tasks_that_were_played_without_a_spec(tmp_path: Path) -> Non
     found = read_results(tmp_path)
     assert tuple(found.outcomes) == (*some.settings(), *small().settings())
     assert [len(each.runs) for each in found.outcomes.values()] == [12, 3]
+
+
+VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    10**30,
+    2.5,
+    float("nan"),
+    "",
+    "x",
+    "a\x00b",
+    "\ud800",
+    "../x",
+    [],
+    [None],
+    [[]],
+    {},
+    {"a": 1},
+]
+
+
+def places(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Give every place in a content, of lists only the first."""
+    yield at
+    if isinstance(content, (dict, list)):
+        for key in content if isinstance(content, dict) else range(min(len(content), 1)):
+            yield from places(content[key], (*at, key))
+
+
+def changed(content: Any, at: tuple[Any, ...], *value: Any) -> Any:
+    """Return a content with another value in a place, or with none."""
+    if not at:
+        return value[0]
+    other = copies.deepcopy(content)
+    inner = other
+    for key in at[:-1]:
+        inner = inner[key]
+    if value:
+        inner[at[-1]] = value[0]
+    else:
+        del inner[at[-1]]
+    return other
+
+
+def test_a_manifest_with_anything_in_it_is_read_or_refused(copy: Path) -> None:
+    file = copy / "sweep.json"
+    whole = json.loads(file.read_text())
+    texts = [json.dumps(changed(whole, at, value)) for at in places(whole) for value in VALUES]
+    texts += [json.dumps(changed(whole, at)) for at in places(whole) if at]
+    texts.append("[" * 100_000)
+    refused = 0
+    for text in texts:
+        file.write_text(text)
+        try:
+            told = Manifest.read(copy)
+        except mf.FileError:
+            refused += 1
+            continue
+        assert isinstance(told.changed, dict)
+        assert all(Store(copy).path(task).parent == copy / "shards" for task in told.tasks)
+        assert Wording(tuple(task.setting for task in told.tasks) or SPEC.settings()).same
+    assert 0.5 < refused / len(texts) < 1
 
 
 def test_folders_without_results(tmp_path: Path, copy: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import meritfair as mf
 from meritfair.lab.spec import Setting, Spec
 from meritfair.lab.spec_checks import SpecError
-from meritfair.lab.spec_file import SpecFile, read_spec, try_out
+from meritfair.lab.spec_file import _KEYS, SpecFile, read_spec, try_out
 from meritfair.lab.tasks import Task, tasks
 
 SMALL: dict[str, Any] = {"datasets": ("cpap",), "sizes": ((5, 1),), "policies": ("random",), "episodes": 10}
@@ -251,6 +251,9 @@ WRONG = [
     ({"policies": '"merit-fair:merit=affin:slope=1"'}, 4, "policies: merit must be one of exponential, affine, power"),
     ({"policies": '"merit-fair:merit=affine:slop=1"'}, 4, "policies: affine merit has no setting 'slop', did you mean"),
     ({"policies": '"merit-fair:merit=3"'}, 4, "policies: must be text, or a table with a name, got 3"),
+    ({"policies": "[" * 5000}, 4, "lists or tables are nested too deeply"),
+    ({"policies": "{a = " * 5000}, 4, "lists or tables are nested too deeply"),
+    ({"policies": "[\n" * 5000}, 4, "lists or tables are nested too deeply"),
     ({"runs": "true"}, 6, "runs must be a whole number, got True"),
     ({"runs": "1.0"}, 6, "runs must be a whole number, got 1.0"),
     ({"delta": "0"}, 6, "delta must lie strictly between 0 and 1, got 0"),
@@ -271,6 +274,29 @@ def test_a_mistake_is_told_with_file_line_key_and_value(
     with pytest.raises(mf.FileError) as stopped:
         read_spec(write(**values))
     assert str(stopped.value).startswith(f"sweep.toml{'' if line is None else f', line {line}'}: {message}")
+
+
+ODD = [
+    *("[]", "[[]]", "[[[1, 2]], 3]", "{}", "{a = 1}", "[{}]", "{name = []}", "{name = {name = 1}}", "[true]"),
+    *("inf", "-inf", "nan", "[nan, nan]", "1e400", "-1", "1979-05-27", "[1979-05-27T07:32:00Z]", "07:32:00"),
+    *('""', r'"\u0000"', '":"', '"random:="', '"cpap:noise=nan"', '"merit-fair:merit="', r'"\n"', '".csv"', '"@"'),
+    *('{name = "none", x = [1, [2]]}', '{name = "merit-fair", merit = [["power"]]}', '{name = "cpap", noise = {}}'),
+    *('["none", ["none"]]', "[[5, [1]]]", "[[[5, 1]]]", '["5", "1"]', "[5.0, 1.0]"),
+]
+
+
+@pytest.mark.parametrize("key", _KEYS)
+def test_anything_in_a_spec_is_taken_or_refused_with_its_line(write: Any, key: str) -> None:
+    problems = {}
+    for value in ODD:
+        file = write(**{"sizes": "[5, 1]", key: value})
+        line = 1 + file.read_text().splitlines().index(f"{key} = {value}".splitlines()[0])
+        try:
+            SpecFile.read(file).spec.settings()
+        except mf.FileError as error:
+            problems[value] = str(error).removeprefix(f"sweep.toml, line {line}: ")
+    assert len(problems) > 30
+    assert not [problem for problem in problems.values() if problem.startswith("sweep.toml")]
 
 
 def test_files_that_are_no_specs(tmp_path: Path) -> None:

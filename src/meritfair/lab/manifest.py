@@ -7,6 +7,7 @@ its runs, versions, and arms of your own; and ``spec.toml``, the spec as it was 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,8 @@ __all__ = ["KeptTask", "Manifest", "keep_manifest"]
 
 MANIFEST, SPEC = "sweep.json", "spec.toml"
 _FORMAT = "meritfair-sweep-1"
-_DAMAGED = (OSError, ValueError, LookupError, TypeError)  # what readers raise
+_SHARD = re.compile("[0-9a-f]{32}")
+_DAMAGED = (ValueError, LookupError, TypeError, RecursionError)  # what readers raise
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,13 @@ class KeptTask(Task):
 def keep_manifest(tasks: Sequence[Task], folder: Path, spec: str | None = None) -> None:
     """Write down in a folder what is to be played there, and the spec as it was given, if it comes from a file."""
     _write(folder / MANIFEST, json.dumps(_content(tasks), indent=1))
-    if spec is None:
-        (folder / SPEC).unlink(missing_ok=True)  # that of an earlier sweep
-    else:
+    if spec is not None:
         _write(folder / SPEC, spec)
+        return
+    try:
+        (folder / SPEC).unlink(missing_ok=True)  # that of an earlier sweep
+    except OSError as error:
+        raise FileError(folder / SPEC, f"cannot be removed: {error.strerror or error}") from None
 
 
 def _content(tasks: Sequence[Task]) -> dict[str, Any]:
@@ -78,13 +83,16 @@ class Manifest:
     @classmethod
     def read(cls, folder: Path) -> Manifest:
         """Return what a folder says of itself."""
-        if not folder.is_dir():
-            raise FileError(folder, "there is no such folder" if not folder.exists() else "is not a folder")
         file = folder / MANIFEST
         try:
             return _from_content(json.loads(file.read_text(encoding="utf-8")))
+        except NotADirectoryError:
+            raise FileError(folder, "is not a folder") from None
         except FileNotFoundError:
-            raise FileError(folder, "has no results of a sweep in it") from None
+            problem = "has no results of a sweep in it" if folder.exists() else "there is no such folder"
+            raise FileError(folder, problem) from None
+        except OSError as error:
+            raise FileError(file, f"cannot be read: {error.strerror or error}") from None
         except _DAMAGED as error:
             again = "the sweep's command writes it again, and keeps all shards"
             raise FileError(file, f"cannot be read ({_words(error)}): {again}") from None
@@ -100,10 +108,13 @@ def _from_content(content: Any) -> Manifest:
     if content["format"] != _FORMAT:
         raise ValueError(f"its format is {content['format']}, not {_FORMAT}")
     settings = [Setting(**each) for each in content["settings"]]
+    for each in content["tasks"]:
+        if not _SHARD.fullmatch(each["shard"]):
+            raise ValueError(f"{each['shard']!r} is not the name of a shard")
     kept = (
         KeptTask(settings[each["setting"]], each["first"], each["runs"], each["shard"]) for each in content["tasks"]
     )
-    return Manifest(tuple(kept), content["versions"])
+    return Manifest(tuple(kept), dict(content["versions"]))
 
 
 def _words(error: Exception) -> str:

@@ -20,7 +20,7 @@ from meritfair.errors import FileError, MissingExtraError
 from meritfair.lab.manifest import Manifest
 from meritfair.lab.resampling import weights
 from meritfair.lab.store import Store
-from meritfair.lab.tasks import CURVES, Outcome, join
+from meritfair.lab.tasks import CURVES, Outcome, join, read_shard
 from meritfair.lab.wording import Wording, several
 from meritfair.metrics import Interval
 from meritfair.storage import check_suffix
@@ -163,11 +163,14 @@ def read_results(folder: str | PathLike[str]) -> Results:
     parts: dict[Setting, list[Outcome]] = {}
     missing, damaged = 0, []
     for task in manifest.tasks:
+        data = store.data(task)
         try:
-            parts.setdefault(task.setting, []).append(store.read(task))
-        except FileError:
-            missing += 1
-            damaged += [store.path(task)] * store.path(task).exists()
+            if data is not None:
+                parts.setdefault(task.setting, []).append(read_shard(task, data))
+                continue
+        except ValueError:
+            damaged.append(store.path(task))
+        missing += 1
     outcomes = {setting: join(found) for setting, found in parts.items() if found}
     return Results(place, manifest, outcomes, missing, tuple(damaged))
 

@@ -49,8 +49,15 @@ def _is_pair(values: Any) -> bool:
     return isinstance(values, Sequence) and len(values) == 2 and all(isinstance(each, int) for each in values)
 
 
+def _check_text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.isprintable():
+        raise InputError(f"{name} must be text, got {value!r}")
+    return value
+
+
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("episodes", "horizon", "runs", "n_arms", "budget"), lambda name, x: check_whole(name, x, 1)),
+    **dict.fromkeys(("dataset", "policy", "merit"), _check_text),
     "seed": lambda name, x: check_whole(name, x, 0),
     "design": lambda name, x: check_choice(name, x, DESIGNS),
     "ball": lambda name, x: check_choice(name, x, BALLS),

@@ -20,7 +20,7 @@ from meritfair.errors import FileError, InputError, MeritfairError
 from meritfair.lab.spec import Setting, Spec
 from meritfair.lab.spec_checks import SpecError
 from meritfair.parsing import as_inner, join_settings, split_inner, split_settings
-from meritfair.storage import check_suffix
+from meritfair.storage import check_readable, check_suffix
 from meritfair.tables import SUFFIXES
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class SpecFile:
             at = _AT_LINE.search(str(error))
             problem = f"is not TOML: {_AT_LINE.sub('', str(error))}"
             raise FileError(file, problem, line=int(at[1]) if at else None) from None
+        except RecursionError:
+            raise FileError(file, "lists or tables are nested too deeply", line=_line(text)) from None
         try:
             return cls(file, text, _make_spec(file, text, values))
         except SpecError as error:
@@ -110,14 +112,11 @@ def try_out(spec: Spec, settings: Iterable[Setting], progress: _Progress | None 
 
 
 def _read_text(file: Path) -> str:
-    if not file.is_file():
-        raise FileError(file, "there is no such file" if not file.exists() else "is not a file")
+    check_readable(file)
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise FileError(file, f"is not text in UTF-8: {error}") from None
-    except OSError as error:
-        raise FileError(file, f"cannot be read: {error.strerror or error}") from None
 
 
 def _make_spec(file: Path, text: str, values: dict[str, Any]) -> Spec:
@@ -189,8 +188,8 @@ def _at_its_line(file: Path, text: str, error: SpecError) -> FileError:
     return FileError(file, str(error), line=_line(text, error.key, error.position))
 
 
-def _line(text: str, key: str, position: int | None = None) -> int | None:
-    """Return where a key stands, or one element of its list, counted from 1.
+def _line(text: str, key: str | None = None, position: int | None = None) -> int | None:
+    """Return where a key stands, or one element of its list, or what is nested too deeply, counted from 1.
 
     The first lines of a file are whole TOML by themselves unless they end within a statement, so the statement of a key
     ends with the first lines that have the key, and begins after those before that are whole.
@@ -202,6 +201,8 @@ def _line(text: str, key: str, position: int | None = None) -> int | None:
             values = tomllib.loads("".join(lines[:number]))
         except tomllib.TOMLDecodeError:
             continue
+        except RecursionError:
+            return before + 1
         if key in values:
             inside = 0 if position is None else _line_of_element(lines[before:number], values[key], position)
             return before + 1 + inside

@@ -7,7 +7,7 @@ there. Shards of other specs or versions have other names; they are counted, and
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,15 +58,23 @@ class Store:
             raise FileError(path, f"is not written, as what a worker returned is not its shard: {error}") from None
         write_whole(path, lambda temporary: temporary.write_bytes(data))
 
-    def read(self, task: Task) -> Outcome:
-        """Return what is in the shard of a task; a FileError names the file if it is not there or not whole."""
+    def data(self, task: Task) -> bytes | None:
+        """Return the bytes of a task's shard, None if there is none; a FileError names a file that cannot be read."""
         path = self.path(task)
         try:
-            return read_shard(task, path.read_bytes())
-        except FileNotFoundError:
-            raise FileError(path, "there is no such shard: the sweep is not finished") from None
-        except OSError as error:
+            return path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:  # not damage: it may be whole for those who may read it
             raise FileError(path, f"cannot be read: {error.strerror or error}") from None
+
+    def read(self, task: Task) -> Outcome:
+        """Return what is in the shard of a task; a FileError names the file if it is not there or not whole."""
+        path, data = self.path(task), self.data(task)
+        if data is None:
+            raise FileError(path, "there is no such shard: the sweep is not finished")
+        try:
+            return read_shard(task, data)
         except ValueError as error:
             raise FileError(path, f"does not hold a whole shard: {error}") from None
 
@@ -76,13 +84,14 @@ class Store:
         missing: list[Task] = []
         damaged: list[Task] = []
         for task in tasks:
-            path = self.path(task)
-            try:
-                check_seal(path.read_bytes(), path.stem)
-                done.append(task)
-            except FileNotFoundError:
+            data = self.data(task)
+            if data is None:
                 missing.append(task)
-            except (OSError, ValueError):
+                continue
+            try:
+                check_seal(data, self.path(task).stem)
+                done.append(task)
+            except ValueError:
                 damaged.append(task)
         return done, missing, damaged
 
@@ -107,7 +116,8 @@ class Store:
             if not _locked(lock.fileno()):
                 raise FileError(self.folder, "another sweep is at work in this folder: wait for it, or take another")
             for left in self.shards.glob(f".*{_SUFFIX}"):
-                left.unlink(missing_ok=True)
+                with suppress(OSError):  # it does no harm where it is
+                    left.unlink()
             yield
 
 

@@ -160,7 +160,7 @@ def outcomes(tasks: Iterable[Task], folder: str | os.PathLike[str]) -> dict[Sett
     return {
         setting: join([store.read(task) for task in parts])
         for setting, parts in by_setting.items()
-        if all(store.path(task).exists() for task in parts)
+        if all(store.data(task) is not None for task in parts)
     }
 
 
