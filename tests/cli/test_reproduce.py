@@ -76,7 +76,7 @@ def test_the_list_has_all_names(command: Any) -> None:
     ("arguments", "problem"),
     [
         (["--only", "plane"], "there is no figure or table 'plane', did you mean 'plain'?"),
-        (["--workers", "0"], "workers must be at least 1, got 0"),
+        (["--workers", "0"], "for each core), got 0"),
         (["--workers", "2", "--cluster", "local:2"], "--workers cannot go together with --cluster"),
         (["--out", "file"], "file: cannot be used as a folder"),
     ],

@@ -268,7 +268,7 @@ def test_a_file_of_arms(call: Any) -> None:
         (["sweep", "spec.toml"], "Missing option '--out'"),
         (["sweep", "nowhere.toml", "--out", "found"], "nowhere.toml: there is no such file"),
         (["sweep", "spec.toml", "--out", "spec.toml"], "spec.toml: cannot be written to: "),
-        (["sweep", "spec.toml", "--out", "found", "--workers", "0"], "workers must be at least 1, got 0"),
+        (["sweep", "spec.toml", "--out", "found", "--workers", "0"], "for each core), got 0"),
         (["sweep", "spec.toml", "--out", "found", "--workers", "two"], "must be a whole number, got 'two'"),
         (["sweep", "spec.toml", "--out", "found", "--cluster", "local:2", "--workers", "2"], "a cluster has as many"),
         (["sweep", "wrong.toml", "--out", "found"], "wrong.toml, line 2: sizes: budget must be between 1 and the 5"),

@@ -449,8 +449,10 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("address", "problem"),
         [
-            ("local", "local:N with at least 1 worker, got 'local'"),
-            ("local:0", "at least 1 worker, got 'local:0'"),
+            ("local", "local:N, where N is how many workers there are, got 'local'"),
+            ("local:0", "for each core), got 0"),
+            ("local:999999999", "for each core), got 999999999"),
+            (f"local:{'9' * 5000}", "got 'local:9999"),
             ("local:many", "got 'local:many'"),
             ("local:-2", "got 'local:-2'"),
             ("", "a cluster is local:N, the address of a scheduler"),
@@ -468,7 +470,7 @@ class TestRefusals:
         file = tmp_path / "scheduler.json"
         with pytest.raises(FileError, match="No such file or directory; is the scheduler running"), cluster(str(file)):
             pass
-        for text in ("", "[]", "{}", '{"address": 3}'):
+        for text in ("", "[]", "{}", '{"address": 3}', "[" * 100_000):
             file.write_text(text)
             with pytest.raises(FileError, match="is no file of a dask scheduler"), cluster(str(file)):
                 pass

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from meritfair.errors import FileError, InputError, MissingExtraError
 from meritfair.lab.cluster_executor import ClusterError, ClusterExecutor, WorkersDied
+from meritfair.lab.executors import check_workers
 from meritfair.lab.tasks import versions
 
 if TYPE_CHECKING:
@@ -117,9 +118,9 @@ def _place(address: str) -> int | str:
         address = _address_in(Path(address))
     kind, _, number = address.partition(":")
     if kind == "local":
-        if not number.isdecimal() or int(number) < 1:
-            raise InputError(f"a local cluster is local:N with at least 1 worker, got {address!r}")
-        return int(number)
+        if not re.fullmatch(r"\d{1,9}", number, re.ASCII):
+            raise InputError(f"a local cluster is local:N, where N is how many workers there are, got {address!r}")
+        return check_workers(int(number))
     parts = re.fullmatch(r"(?:([a-z]+)://)?([^\s/:]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})/?", address)
     if parts is None:
         raise InputError(
@@ -135,7 +136,7 @@ def _address_in(path: Path) -> str:
         address = json.loads(path.read_bytes())["address"]
     except OSError as error:
         raise FileError(path, f"cannot be read: {error.strerror}; is the scheduler running?") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         address = None
     if not isinstance(address, str) or "://" not in address:
         raise FileError(path, "is no file of a dask scheduler: it must be JSON with an address")

@@ -29,10 +29,11 @@ from meritfair.machine import available_cores
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Processes", "WorkerDied", "processes", "work"]
+__all__ = ["Processes", "WorkerDied", "check_workers", "processes", "work"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_PER_CORE = 32  # processes; more would fill the memory and play no faster
 _Call: TypeAlias = "tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]"
 
 _STARTS = 5  # tries to start a worker before giving up
@@ -50,6 +51,12 @@ class WorkerDied(BrokenExecutor):
     """The process that carried out a call has died; the others go on."""
 
 
+def check_workers(workers: Any) -> int:
+    """Return how many worker processes to start, if the machine can bear so many."""
+    most = _PER_CORE * available_cores()
+    return check_whole("workers", workers, 1, most, f"{most} ({_PER_CORE} for each core)")
+
+
 @contextmanager
 def processes(workers: int | None = None) -> Iterator[Processes]:
     """Give processes that carry out calls, one each at a time; by default as many as there are cores.
@@ -62,7 +69,7 @@ def processes(workers: int | None = None) -> Iterator[Processes]:
     ...     pool.submit(divmod, 7, 2).result()
     (3, 1)
     """
-    pool = Processes(available_cores() if workers is None else check_whole("workers", workers, 1))
+    pool = Processes(available_cores() if workers is None else check_workers(workers))
     try:
         yield pool
     finally:

@@ -17,9 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from meritfair.checks import check_known, check_whole
+from meritfair.checks import check_known
 from meritfair.errors import FileError, MeritfairError, MissingExtraError
-from meritfair.lab.executors import processes
+from meritfair.lab.executors import check_workers, processes
 from meritfair.lab.paper import ARTEFACTS, BEYOND, HEADLINES
 from meritfair.lab.paper.artefact import Scale
 from meritfair.lab.report import FIGURE_SUFFIXES, Report, Section, save_figure, save_tables, write_report
@@ -128,7 +128,7 @@ def plan(
     known = [each.name for each in ARTEFACTS]
     names = {check_known("figure or table", name, known) for name in only} or set(known)
     if workers is not None:
-        check_whole("workers", workers, 1)
+        check_workers(workers)
     wanted = Plan(Path(folder), scale, tuple(each for each in ARTEFACTS if each.name in names), workers)
     for part in (_FIGURES, _TABLES):
         try:

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
-from meritfair.checks import check_whole
 from meritfair.errors import FileError, InputError, MeritfairError
-from meritfair.lab.executors import processes
+from meritfair.lab.executors import check_workers, processes
 from meritfair.lab.manifest import keep_manifest
 from meritfair.lab.store import Store
 from meritfair.lab.tasks import Outcome, Task, TaskError, join, play, play_shard
@@ -127,7 +126,7 @@ def run_sweep(
     >>> first.played, second.kept
     (2, 2)
     """
-    count = available_cores() if workers is None else check_whole("workers", workers, 1)
+    count = available_cores() if workers is None else check_workers(workers)
     if executor is not None and workers is not None:
         raise InputError(f"workers are for processes of this machine, not for an executor of your own, got {workers}")
     store, chosen = Store(folder), tuple(dict.fromkeys(tasks))
