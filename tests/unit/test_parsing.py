@@ -58,6 +58,15 @@ def test_what_is_no_setting_is_refused(text: str) -> None:
         split_settings(text)
 
 
+@pytest.mark.parametrize(
+    ("split", "text"),
+    [(split_settings, "cpap:noise=1,noise=2"), (split_inner, "exponential:c=1:c=1"), (split_inner, "power:a=1,a =2")],
+)
+def test_a_setting_is_there_once(split: Any, text: str) -> None:
+    with pytest.raises(mf.InputError, match=rf"the setting '(noise|c|a)' is there twice in '{text}'"):
+        split(text)
+
+
 @pytest.mark.parametrize("value", [[1, 2], {"a": 1}, "a,b"])
 def test_what_cannot_be_written_as_text_is_refused(value: Any) -> None:
     with pytest.raises(mf.InputError, match="equitable: groups must be a"):
