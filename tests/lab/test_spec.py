@@ -83,6 +83,8 @@ def test_numbers_are_of_one_type_whatever_was_given() -> None:
         ({"datasets": ({"name": "cpap"},)}, "datasets: must be text, got {'name': 'cpap'}"),
         ({"policies": ("random", "none", "random")}, "policies: 'random' is there twice"),
         ({"sizes": ((5, 1), (5, 6))}, "sizes: budget must be between 1 and the 5 arms, got 6"),
+        ({"sizes": ((10**12, 1),)}, "sizes: 1 run of .* of 1,000,000,000,000 arms would take at least"),
+        ({"sizes": ((10**23, 1),)}, "sizes: 1 run of .* would take at least"),
         ({"sizes": ("51",)}, r"sizes: a size is a pair of arms and budget, such as \[20, 4\], got '51'"),
         ({"design": "exact", "floor": 0.3}, "sizes: floors must add up to at most the budget of 1, got 1.5"),
         ({"cap": 0.5}, "cap: floor and cap need the design 'exact' or 'systematic'"),

@@ -209,8 +209,8 @@ class Spec(_Rules):
             raise InputError(f"a size is a pair of arms and budget, such as [20, 4], got {pair!r}")
         n_arms = check_whole("arms", pair[0], 1)
         budget = check_budget(pair[1], n_arms)
-        check_bounds(self.floor, self.cap, n_arms, budget)
         check_size(n_arms, runs=1, episodes=self.episodes, horizon=self.horizon, workers=1)
+        check_bounds(self.floor, self.cap, n_arms, budget)
         return n_arms, budget
 
     def _check_own(self, position: int, at: int, name: str, n_arms: int) -> None:
