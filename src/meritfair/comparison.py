@@ -37,21 +37,24 @@ from meritfair.model.arms import Arms
 from meritfair.model.merit import Merit
 from meritfair.parsing import as_inner, join_settings
 from meritfair.policies import registry
-from meritfair.policies.own import as_policy
+from meritfair.progress import following, in_parts
 from meritfair.seeding import fresh_seed
-from meritfair.simulation import YARDSTICK, arms_of_runs, policy_under, simulate
+from meritfair.simulation import YARDSTICK, arms_of_runs, make_policy, simulate
 from meritfair.storage import check_suffix
 from meritfair.tables import SUFFIXES as NUMBERS
-from meritfair.tables import TEXT_SUFFIXES, write_table, write_text_table
+from meritfair.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
 
 if TYPE_CHECKING:
     from os import PathLike
 
     import numpy.typing as npt
+    import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from meritfair.policies.base import Policy
     from meritfair.policies.plans import Plan
+    from meritfair.progress import Progress
     from meritfair.run import Run
 
 __all__ = ["COLUMNS", "ORACLE", "SUFFIXES", "Column", "Comparison", "compare"]
@@ -71,7 +74,6 @@ _FROM_SUMMARY = (
     "longest_wait",
 )
 _Player: TypeAlias = "Policy | str | Callable[..., Plan]"
-_Progress: TypeAlias = "Callable[[str, int, int], None]"
 
 
 class Column(NamedTuple):
@@ -184,6 +186,10 @@ class Comparison:
             for label, found in self.measures.items()
         ]
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table as a pandas DataFrame; needs the extra ``lab``."""
+        return data_frame(self.table())
+
     def cells(self) -> list[list[str]]:
         """Return what people are shown of each policy, as text: its label, then means with intervals below them."""
         rows = []
@@ -192,11 +198,14 @@ class Comparison:
             rows.append([name, *(column.in_full(found[measure]) for measure, column in COLUMNS.items())])
         return rows
 
-    def plot(self) -> Figure:
-        """Draw reward against fairness, a point for each policy; needs the extra ``plots``."""
+    def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
+        """Draw reward against fairness, a point for each policy; needs the extra ``plots``.
+
+        It is drawn into two Axes that are given, or on a new figure, by default of a size that suits.
+        """
         from meritfair.plots import plot_comparison
 
-        return plot_comparison(self)
+        return plot_comparison(self, ax=ax, figsize=figsize)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a file, which replaces an old one once it is complete.
@@ -247,7 +256,7 @@ def compare(
     ball: str | None = None,
     delta: float | None = None,
     workers: int | None = None,
-    progress: _Progress | None = None,
+    progress: Progress = None,
 ) -> Comparison:
     """Play several policies on the same arms with the same seeds, and weigh reward against fairness.
 
@@ -256,7 +265,8 @@ def compare(
     arms : Arms or sequence of Arms
         The true arms; or one set for each run.
     policies : mapping or sequence, optional
-        Policies, their names, or functions that plan, by label; in a sequence, labels are made from names and settings.
+        Policies, their names (also with settings, as for `simulate`), or functions that plan, by label; in a sequence,
+        labels are made from names and settings.
         One that cannot be played with these arms and this budget is an error, before others are played. By default
         all policies there are, but for those that cannot be played: `Comparison.skipped` says which, and why.
     budget, episodes, horizon, runs, seed, carry_states, workers
@@ -265,9 +275,9 @@ def compare(
         The yardstick of fairness, the same for all: by default Exponential(3), the ``sequential`` draw without bounds,
         and the ``paper``'s ball with 0.01. Policies given by name are made with what departs from that, where they
         have such settings.
-    progress : callable, optional
-        Called now and then with the label of the policy that is playing, and how many episodes of how many are done,
-        over all policies and runs.
+    progress : bool or callable
+        True shows a bar. A function is called now and then with the label of the policy that is playing, and how many
+        episodes of how many are done, over all policies and runs.
 
     Examples
     --------
@@ -292,19 +302,20 @@ def compare(
     others = {label: policy for label, policy in players.items() if policy not in (none, best)}
     size = {"runs": number, "episodes": episodes, "horizon": horizon}
     check_size(sets[0].n_arms, **size, policies=len(others) + 2)  # all their runs are kept
-    tell = _teller(progress, len(others) + 2)
-    none_run = simulate(each, none, **whole, progress=tell(_NONE))  # the quickest finds what is wrong for all
-    for label, policy in others.items():  # before time is spent
-        with notes.about(label):
-            simulate(sets[0], policy, **shared, episodes=1)
-    best_run = simulate(each, best, **whole, progress=tell(_BEST))
-    played = {}
-    for label, policy in players.items():
-        if label not in others:
-            played[label] = none_run if policy == none else best_run
-        elif label not in notes.skipped:
+    with following(progress) as tell:
+        begin = in_parts(tell, len(others) + 2)
+        none_run = simulate(each, none, **whole, progress=begin(_NONE))  # the quickest finds what is wrong for all
+        for label, policy in others.items():  # before time is spent
             with notes.about(label):
-                played[label] = simulate(each, policy, **whole, progress=tell(label))
+                simulate(sets[0], policy, **shared, episodes=1)
+        best_run = simulate(each, best, **whole, progress=begin(_BEST))
+        played = {}
+        for label, policy in players.items():
+            if label not in others:
+                played[label] = none_run if policy == none else best_run
+            elif label not in notes.skipped:
+                with notes.about(label):
+                    played[label] = simulate(each, policy, **whole, progress=begin(label))
     oracles = tuple(label for label in played if players[label].oracle)
     return Comparison(played, none_run, best_run, oracles, notes.skipped)
 
@@ -327,34 +338,19 @@ class _Notes:
             self.skipped[label] = str(error)
 
 
-def _teller(progress: _Progress | None, parts: int) -> Callable[[str], Callable[[int, int], None] | None]:
-    """Return what makes, for each policy in turn, the function that tells how far all are."""
-    begun = -1
-
-    def tell(label: str) -> Callable[[int, int], None] | None:
-        nonlocal begun
-        begun += 1
-        before = begun
-        if progress is None:
-            return None
-        return lambda done, total: progress(label, before * total + done, parts * total)
-
-    return tell
-
-
 def _players(policies: Any, rules: Mapping[str, Any], notes: _Notes) -> dict[str, Policy]:
     """Return the policies to be compared, by label."""
     players: dict[str, Policy] = {}
     if policies is None:
         for name in registry.names():
             with notes.about(name):
-                players[name] = policy_under(rules, name)
+                players[name] = make_policy(name, rules)
         return players
     if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, str) or not policies:
         raise InputError(f"policies must be a list of some, or a mapping of labels to them, got {policies!r}")
     for key in policies:
         each = policies[key] if isinstance(policies, Mapping) else key
-        policy = policy_under(rules, each) if isinstance(each, str) else as_policy(each)
+        policy = make_policy(each, rules)
         label = str(key) if isinstance(policies, Mapping) or isinstance(each, str) else _label(policy)
         if not (visible := "".join(label.split())) or not visible.isprintable():
             raise InputError(f"a label must be text that can be seen, without control characters, got {label!r}")

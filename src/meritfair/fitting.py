@@ -22,21 +22,23 @@ from meritfair.model.counts import Counts
 from meritfair.model.merit import Exponential, merit_from_settings
 from meritfair.model.posterior import Prior, fit_prior
 from meritfair.model.uncertainty import Assessment, assess
-from meritfair.plots import new_figure
+from meritfair.plots import two_panels
 from meritfair.seeding import fresh_seed
-from meritfair.tables import write_table
+from meritfair.tables import data_frame, write_table
 from meritfair.texts import for_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Sequence
     from os import PathLike
 
     import numpy.typing as npt
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from meritfair.arrays import FloatArray, IntArray
     from meritfair.model.merit import Merit
+    from meritfair.progress import Progress
 
 __all__ = ["ESTIMATES", "Fit", "fit"]
 
@@ -119,6 +121,10 @@ class Fit:
         columns = self._columns()
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table as a pandas DataFrame; needs the extra ``lab``."""
+        return data_frame(self._columns())
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a .csv or .parquet file, which replaces an old one once it is complete.
 
@@ -134,19 +140,23 @@ class Fit:
             columns.update({f"class_{c + 1}": chance for c, chance in enumerate(self.classes.T.tolist())})
         return columns
 
-    def plot(self) -> Figure:
-        """Draw the benefit and the due exposure of each arm with their intervals; needs the extra ``plots``."""
+    def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
+        """Draw the benefit and the due exposure of each arm with their intervals; needs the extra ``plots``.
+
+        It is drawn into two Axes that are given, or on a new figure, by default of a size that suits.
+        """
         order = np.argsort(self.assessment.benefit, kind="stable")
         height = 1.7 + (0.27 * max(len(order), 4) if len(order) <= _MOST_NAMES else 6.5)
-        with new_figure(height) as figure:
-            left, right = figure.subplots(1, 2, sharey=True)
+        with two_panels(self.description, height, ax, figsize, sharey=True) as (figure, left, right):
             _draw(left, self, "benefit", order, 0.0)
             _draw(right, self, "exposure", order, self.settings["budget"] / len(order))
             left.set(title="Benefit", xlabel="gain in good states by always over never pulling")
             right.set(title="Due exposure", xlabel="chance of a pull at a step; dashed: the same for all")
             right.set_xlim(0, None)
-            _name_arms(left, [self.names[i] for i in order])
-            figure.supxlabel(for_figure(self.description), fontsize=8.5, color="#444444", x=0.01, ha="left")
+            for axes in (left, right):  # which share an axis only if they are ours
+                _name_arms(axes, [self.names[i] for i in order])
+            if len(order) > _MOST_NAMES:
+                left.set_ylabel("arms, from least to most benefit")
         return figure
 
 
@@ -163,7 +173,7 @@ def fit(
     seed: int = 0,
     floor: npt.ArrayLike = 0.0,
     cap: npt.ArrayLike = 1.0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = None,
 ) -> Fit:
     """Estimate arms from what was recorded of them, with the benefit and the due exposure of each.
 
@@ -185,8 +195,8 @@ def fit(
         How intervals are found: as for `assess`.
     seed : int
         Fixes the draws behind the intervals.
-    progress : callable, optional
-        Is told now and then how many of how many draws are done.
+    progress : bool or callable
+        True shows a bar. A function is told now and then how many of how many draws are done.
 
     Examples
     --------
@@ -254,11 +264,9 @@ def _draw(axes: Axes, found: Fit, what: str, order: IntArray, usual: float) -> N
 
 
 def _name_arms(axes: Axes, names: list[str]) -> None:
-    """Name the arms on the vertical axis, or count them if they are too many."""
+    """Name the arms on the vertical axis, unless they are too many."""
     n_arms = len(names)
     axes.set_ylim(0.3, n_arms + 0.7)
     if n_arms <= _MOST_NAMES:
         short = [name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…" for name in names]
         axes.set_yticks(range(1, n_arms + 1), [for_figure(name) for name in short])
-    else:
-        axes.set_ylabel("arms, from least to most benefit")

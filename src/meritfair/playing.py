@@ -79,7 +79,7 @@ def play(
     measured: Run,
     seed: int,
     workers: int,
-    progress: Callable[[int, int], None] | None,
+    progress: Callable[[int, int], None],
 ) -> None:
     """Play all runs, and fill the arrays of what is measured."""
     control = np.zeros((problem.runs, 2), np.int64)
@@ -181,7 +181,7 @@ class _Stage:
     fair_exposure: FloatArray
     seed: int
     control: IntArray  # for each run: episodes done, and whether to stop
-    progress: Callable[[int, int], None] | None
+    progress: Callable[[int, int], None]
 
     def _game(self, run: int) -> Game:
         p = self.problem
@@ -218,8 +218,7 @@ class _Stage:
         m.coverage_gap[run], m.coverage_gap_authors[run] = coverage_gaps(player.coverage)
 
     def _tell(self) -> None:
-        if self.progress is not None:
-            self.progress(int(self.control[:, 0].sum()), self.problem.runs * self.problem.episodes)
+        self.progress(int(self.control[:, 0].sum()), self.problem.runs * self.problem.episodes)
 
     def whole_run(self) -> _PlayRun | None:
         """Return how the engine plays a whole run of the policy in one call, or None if it cannot."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.checks import float_array
 from meritfair.errors import InputError, MissingExtraError
 from meritfair.texts import for_figure
 
@@ -36,6 +37,7 @@ __all__ = [
     "regret_curve",
     "thousands",
     "trade_off",
+    "two_panels",
 ]
 
 _MOST_POINTS = 1000  # more than a figure can show
@@ -167,7 +169,13 @@ def _label_costs(
     return np.asarray(10 * outside + 100 * labels + 30 * dots + 0.5 * lines + 5 * crossed + 0.2 * far)
 
 
-def plot_runs(runs: Sequence[Run], labels: Sequence[str] | None = None) -> Figure:
+def plot_runs(
+    runs: Sequence[Run],
+    labels: Sequence[str] | None = None,
+    *,
+    ax: Sequence[Axes] | None = None,
+    figsize: tuple[float, float] | None = None,
+) -> Figure:
     """Draw runs of one problem beside each other: regret over time, and exposure by arm.
 
     Parameters
@@ -176,21 +184,29 @@ def plot_runs(runs: Sequence[Run], labels: Sequence[str] | None = None) -> Figur
         One for each policy, with the same number of arms and budget.
     labels : sequence of str, optional
         What to call them; by default the names of their policies.
+    ax : two Axes, optional
+        Where to draw, as from ``plt.subplots(1, 2)``; by default on a new figure, which has a caption too. All
+        functions that plot take these two, and return the figure.
+    figsize : tuple, optional
+        Width and height of a new figure in inches.
     """
     if not runs or len({(run.n_arms, run.budget) for run in runs}) != 1:
         raise InputError("runs must be one or more runs with the same number of arms and budget")
     names = [for_figure(name) for name in ([run.policy for run in runs] if labels is None else labels)]
-    with new_figure(4.4) as figure:
-        left, right = figure.subplots(1, 2)
+    with two_panels(_caption(runs[0]), 4.4, ax, figsize) as (figure, left, right):
         lines = _draw_regret(left, runs)
         fair = _draw_exposure(right, runs)
-        columns = 4 if sum(map(len, names)) < 90 else 2
-        figure.legend([*lines, fair], [*names, "fair exposure"], loc="outside upper left", ncols=columns)
-        figure.supxlabel(for_figure(_caption(runs[0])), fontsize=8.5, color="#444444", x=0.01, ha="left")
+        marks = [*lines, fair], [*names, "fair exposure"]
+        if ax is None:
+            figure.legend(*marks, loc="outside upper left", ncols=4 if sum(map(len, names)) < 90 else 2)
+        else:
+            left.legend(*marks)
     return figure
 
 
-def plot_comparison(comparison: Comparison) -> Figure:
+def plot_comparison(
+    comparison: Comparison, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None
+) -> Figure:
     """Draw reward against fairness, a point for each policy: by merit at the left, by equality at the right.
 
     Up is more rewarding, left is fairer. A thin line joins the policies than which none is both. Where it is not sure
@@ -200,22 +216,20 @@ def plot_comparison(comparison: Comparison) -> Figure:
     benefits = [found["intervention_benefit"] for found in measures.values()]
     part = not any(np.isnan(each.mean) or np.isinf(each.low) for each in benefits)
     reward = "intervention_benefit" if part else "good_state"
-    with new_figure(4.4 + 0.12 * max(0, len(measures) - 6)) as figure:
-        left, right = figure.subplots(1, 2, sharey=True)
-        colors = dict(zip(measures, cycle(_COLORS)))
-        panels = [(left, trade_off(measures, "fairness_regret", reward), comparison.none.episodes)]
-        panels.append((right, trade_off(measures, "gini", reward), 1))
+    by_merit, by_equality = (trade_off(measures, name, reward) for name in ("fairness_regret", "gini"))
+    colors = dict(zip(measures, cycle(_COLORS)))
+    remarks = ["Grey line: no policy is both fairer and more rewarding."]
+    remarks += ["Hollow: knows the true arms."] * bool(comparison.oracles)
+    remarks += ["Bars: 95 % intervals."] * (comparison.none.runs > 1)
+    remarks += ["No Gini where nobody is pulled."] * (len(by_equality.labels) < len(measures))
+    caption, height = f"{comparison.description}\n{' '.join(remarks)}", 4.4 + 0.12 * max(0, len(measures) - 6)
+    with two_panels(caption, height, ax, figsize, sharey=True) as (figure, left, right):
+        panels = [(left, by_merit, comparison.none.episodes), (right, by_equality, 1)]
         for axes, shown, scale in panels:
             _draw_points(axes, shown, scale, colors, comparison.oracles)
         left.set(title="Reward and fairness by merit", xlabel="← fairer · fairness regret of an episode")
         right.set(title="Reward and equality", xlabel="← more equal · Gini of the pulls")
         left.set_ylabel("intervention benefit: none is 0, whittle is 1" if part else "share of arms in the good state")
-        remarks = ["Grey line: no policy is both fairer and more rewarding."]
-        remarks += ["Hollow: knows the true arms."] * bool(comparison.oracles)
-        remarks += ["Bars: 95 % intervals."] * (comparison.none.runs > 1)
-        remarks += ["No Gini where nobody is pulled."] * (len(panels[1][1].labels) < len(measures))
-        caption = f"{for_figure(comparison.description)}\n{' '.join(remarks)}"
-        figure.supxlabel(caption, fontsize=8.5, color="#444444", x=0.01, ha="left")
         figure.draw_without_rendering()  # only now is it known where points are
         for axes, shown, scale in panels:
             _draw_labels(axes, shown, scale, colors)
@@ -277,15 +291,54 @@ def _draw_labels(axes: Axes, shown: TradeOff, scale: float, colors: Mapping[str,
 
 
 @contextmanager
-def new_figure(height: float) -> Iterator[Figure]:
+def new_figure(height: float, figsize: tuple[float, float] | None = None) -> Iterator[Figure]:
     """Give a figure of this height in the style of all figures, to be drawn while that is in force."""
     try:
         import matplotlib.style
-        from matplotlib.figure import Figure
+
+        from meritfair.figure import Figure
     except ImportError:
         raise MissingExtraError("drawing figures", "plots") from None
+    size = (10.0, height) if figsize is None else figsize
+    sizes = float_array("figsize", size)
+    if sizes.shape != (2,) or not (sizes > 0).all() or not np.isfinite(sizes).all():
+        raise InputError(f"figsize must be a width and a height above 0, in inches, got {figsize!r}")
     with matplotlib.style.context(str(files("meritfair") / "meritfair.mplstyle")):
-        yield Figure(figsize=(10, height), layout="constrained")
+        yield Figure(figsize=tuple(sizes), layout="constrained")
+
+
+@contextmanager
+def two_panels(
+    caption: str,
+    height: float,
+    ax: Sequence[Axes] | None,
+    figsize: tuple[float, float] | None,
+    *,
+    sharey: bool = False,
+) -> Iterator[tuple[Figure, Axes, Axes]]:
+    """Give a figure and two axes of it: those of the caller in their own style, or new ones with a caption below."""
+    if ax is not None:
+        left, right = _two_axes(ax)
+        if figsize is not None:
+            raise InputError(f"figsize is for a new figure, and ax has one already, got {figsize!r}")
+        yield left.figure.figure, left, right  # the whole figure, also of axes in a part of it
+        return
+    with new_figure(height, figsize) as figure:
+        lines = "\n".join(map(for_figure, caption.split("\n")))
+        figure.supxlabel(lines, fontsize=8.5, color="#444444", x=0.01, ha="left")
+        yield figure, *figure.subplots(1, 2, sharey=sharey)
+
+
+def _two_axes(ax: Any) -> list[Any]:
+    """Return the axes that a caller gives, in an array or a sequence."""
+    from matplotlib.axes import Axes
+
+    axes: list[Any] = np.ravel(np.asarray(ax, dtype=object)).tolist()
+    if not all(isinstance(each, Axes) for each in axes):
+        raise InputError(f"ax must be two Axes, as of plt.subplots(1, 2), got {ax!r}")
+    if len(axes) != 2:
+        raise InputError(f"ax must be two Axes, as of plt.subplots(1, 2), got {len(axes)} Axes")
+    return axes
 
 
 def _draw_regret(axes: Axes, runs: Sequence[Run]) -> list[Any]:

@@ -12,21 +12,27 @@ import json
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from meritfair import metrics
+from meritfair.checks import check_choice
 from meritfair.errors import FileError
 from meritfair.metrics import Interval, interval
 from meritfair.model.arms import Arms
+from meritfair.model.benefit import benefit
 from meritfair.model.exposure import fair_exposure
 from meritfair.model.merit import merit_from_settings
 from meritfair.storage import check_readable, check_suffix, write_whole
+from meritfair.tables import data_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
+    import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from meritfair.arrays import AnyArray, FloatArray, IntArray
@@ -36,6 +42,8 @@ __all__ = ["Run"]
 _FORMAT = "meritfair-run-2"
 _META = "meritfair"
 _SUFFIXES = (".parquet", ".npz")
+_BY_EPISODE = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward", "eta", "omega")
+_BY_ARM = ("pulls", "exposure", "fair_exposure", "longest_wait")
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,11 +239,30 @@ class Run:
         seed = int(self.settings["seed"])
         return {name: interval(values, seed) for name, values in self.measures().items()}
 
-    def plot(self) -> Figure:
-        """Draw fairness regret over time and exposure by arm; needs the extra ``plots``."""
+    def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
+        """Draw fairness regret over time and exposure by arm, as `plot_runs` does; needs the extra ``plots``."""
         from meritfair.plots import plot_runs
 
-        return plot_runs([self])
+        return plot_runs([self], ax=ax, figsize=figsize)
+
+    def to_frame(self, what: Literal["episodes", "arms"] = "episodes") -> pd.DataFrame:
+        """Return a pandas DataFrame with a row for each run and episode, or for each run and arm.
+
+        It needs the extra ``lab``. Runs have their numbers, episodes are counted from 1. Of an episode there are
+        ``fairness_regret``, ``fairness_regret_authors``, ``exposure_regret``, ``reward``, ``eta`` and ``omega``; of an
+        arm its name, true ``benefit`` and ``merit``, ``pulls``, ``exposure``, ``fair_exposure`` and ``longest_wait``.
+        """
+        problem = self.settings["problem"]
+        if check_choice("what", what, ("episodes", "arms")) == "episodes":
+            key, labels = "episode", list(range(1, self.episodes + 1))
+            values = {name: getattr(self, name) for name in _BY_EPISODE}
+        else:
+            key, labels = "arm", list(problem["names"])
+            values = {"benefit": benefit(self.transitions), "merit": self.fair_merit}
+            values |= {name: getattr(self, name) for name in _BY_ARM}
+        runs = np.repeat(np.arange(self.runs) + int(problem["first_run"]), len(labels))
+        columns = {"run": runs, key: labels * self.runs}
+        return data_frame(columns | {name: each.ravel() for name, each in values.items()})
 
     def __repr__(self) -> str:
         return (

@@ -32,6 +32,7 @@ from meritfair.playing import play
 from meritfair.policies import registry
 from meritfair.policies.base import Bound, bound_setting, check_merit_function, plain_setting
 from meritfair.policies.own import as_policy
+from meritfair.progress import following
 from meritfair.run import Run
 from meritfair.seeding import fresh_seed
 
@@ -43,8 +44,9 @@ if TYPE_CHECKING:
     from meritfair.arrays import FloatArray
     from meritfair.policies.base import Policy
     from meritfair.policies.plans import Plan
+    from meritfair.progress import Progress
 
-__all__ = ["YARDSTICK", "Problem", "arms_of_runs", "policy_under", "simulate"]
+__all__ = ["YARDSTICK", "Problem", "arms_of_runs", "make_policy", "policy_under", "simulate"]
 
 YARDSTICK: dict[str, Any] = {
     "merit": Exponential(),
@@ -105,7 +107,7 @@ class Problem:
 
 def simulate(
     arms: Arms | Sequence[Arms],
-    policy: Policy | Callable[..., Plan],
+    policy: Policy | str | Callable[..., Plan],
     *,
     budget: int,
     episodes: int,
@@ -122,7 +124,7 @@ def simulate(
     delta: float | None = None,
     exposure_regret: bool = False,
     workers: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = None,
 ) -> Run:
     """Play a policy on arms that it does not know, and measure how fair it was.
 
@@ -130,8 +132,10 @@ def simulate(
     ----------
     arms : Arms or sequence of Arms
         The true arms; or one set for each run, all of one size, as in the paper's experiments.
-    policy : Policy or callable
-        A policy, or a function that takes a `View` and returns a plan.
+    policy : Policy, str or callable
+        A policy; its name, with settings if need be, such as ``"merit-fair:estimate=mean"``; or a function that takes a
+        `View` and returns a plan. A policy given by name is made with the merit, design, floor, cap, ball and delta
+        below that depart from the usual ones, where it has such settings.
     budget : int
         Arms pulled at each step, the paper's K.
     episodes : int
@@ -156,8 +160,9 @@ def simulate(
         each episode; without it, it is NaN there.
     workers : int, optional
         Runs that are played at the same time; by default as many as there are cores. Results do not depend on it.
-    progress : callable, optional
-        Called now and then with the number of episodes done and their total, over all runs.
+    progress : bool or callable
+        True shows a bar. A function is called now and then with the number of episodes done and their total, over all
+        runs.
 
     Returns
     -------
@@ -173,15 +178,16 @@ def simulate(
     >>> run.fairness_regret.shape, int(run.pulls.sum())
     ((3, 20), 3000)
     """
-    policy = as_policy(policy)
+    rules = {"design": design, "floor": floor, "cap": cap, "ball": ball, "delta": delta, "merit": merit}
+    given = {name: value for name, value in rules.items() if value is not None}
+    policy = make_policy(policy, given)
     sets, number = arms_of_runs(arms, runs)
     n_arms = sets[0].n_arms
     threads = available_cores() if workers is None else check_whole("workers", workers, 1)
     check_size(n_arms, runs=number, episodes=episodes, horizon=horizon, workers=threads)
     instances = sets * (number // len(sets))
     own = {**YARDSTICK, **{name: getattr(policy, name) for name in YARDSTICK if hasattr(policy, name)}}
-    given = {"design": design, "floor": floor, "cap": cap, "ball": ball, "delta": delta, "merit": merit}
-    yardstick = own | {name: value for name, value in given.items() if value is not None}
+    yardstick = own | given
     check_design(yardstick["design"], yardstick["floor"], yardstick["cap"])
     K = check_budget(budget, n_arms)
     check_bounds(yardstick["floor"], yardstick["cap"], n_arms, K)
@@ -215,7 +221,8 @@ def simulate(
         },
     }
     run = Run.before(settings, problem.transitions, fair_merit, problem.episodes)
-    play(problem, policy, run, root, threads, progress)
+    with following(progress, policy.name) as tell:
+        play(problem, policy, run, root, threads, tell)
     return run
 
 
@@ -250,3 +257,8 @@ def policy_under(rules: Mapping[str, Any], text: str) -> Policy:
     has = {f.name for f in dataclasses.fields(registry.policy_class(split_settings(text)[0]))}
     changed = {key: value for key, value in rules.items() if not np.array_equal(value, YARDSTICK[key])}
     return registry.create(text, **{key: value for key, value in changed.items() if key in has})
+
+
+def make_policy(policy: Policy | str | Callable[..., Plan], rules: Mapping[str, Any]) -> Policy:
+    """Return a policy as it is, one that plans by a function, or one made from its name under these rules."""
+    return policy_under(rules, policy) if isinstance(policy, str) else as_policy(policy)

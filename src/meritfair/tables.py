@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.errors import FileError
+from meritfair.errors import FileError, MissingExtraError
 from meritfair.storage import check_readable, check_suffix, write_whole
 from meritfair.texts import from_spreadsheet, to_spreadsheet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
+
+    import pandas as pd
 
     from meritfair.arrays import DateArray, FloatArray, IntArray
 
@@ -32,6 +34,7 @@ __all__ = [
     "SUFFIXES",
     "TEXT_SUFFIXES",
     "Table",
+    "data_frame",
     "latex_table",
     "markdown_table",
     "numbered",
@@ -192,6 +195,15 @@ def write_table(
 
         table = pa.table(dict(columns)).replace_schema_metadata(metadata)
         write_whole(file, lambda temporary: pq.write_table(table, temporary))
+
+
+def data_frame(*parts: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return columns, or rows, as a pandas DataFrame; several are put below each other."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtraError("a DataFrame", "lab") from None
+    return pd.concat(map(pd.DataFrame, parts), ignore_index=True)
 
 
 _MARKDOWN = str.maketrans({mark: f"\\{mark}" for mark in r"\`*_[]<>|#~"})

@@ -82,7 +82,7 @@ def test_one_failure_does_not_keep_other_files_from_being_written(call: Any) -> 
 def test_a_figure_that_fails_in_any_way_comes_after_the_results(
     call: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("meritfair.fitting.new_figure", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("meritfair.fitting.two_panels", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["fit", "log.csv", "--out", "people.csv", "--plot", "people.png"])
     assert capsys.readouterr().out.endswith("wrote people.csv\n")

@@ -182,7 +182,7 @@ def test_load_curves_has_a_row_for_each_run_and_episode(folder: Path) -> None:
 
 def test_load_needs_pandas(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(mf.MissingExtraError, match=r"load needs the extra 'lab': pip install 'meritfair\[lab\]'"):
+    with pytest.raises(mf.MissingExtraError, match=r"needs the extra 'lab': pip install 'meritfair\[lab\]'"):
         load(folder)
 
 

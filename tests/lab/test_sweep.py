@@ -20,6 +20,7 @@ import pytest
 from meritfair.errors import FileError, InputError, MeritfairError
 from meritfair.lab import sweep
 from meritfair.lab.executors import WorkerDied, processes
+from meritfair.lab.running import run_spec
 from meritfair.lab.spec import Spec
 from meritfair.lab.store import Store
 from meritfair.lab.sweep import Tally, outcomes, run_sweep
@@ -219,7 +220,7 @@ def test_a_bounded_number_of_tasks_is_submitted_the_longest_first(
 def test_a_little_of_each_kind_is_played_first() -> None:
     sizes = ((5, 1), (100, 20), (10, 2))
     policies = ("merit-fair", "merit-fair:delta=0.05", "merit-fair:estimate=mean")
-    spec = Spec(datasets=("synthetic", "cpap"), sizes=sizes, policies=policies, episodes=10**9)
+    spec = Spec(datasets=("synthetic", "cpap"), sizes=sizes, policies=policies, episodes=10**7)
     found = sweep._samples(spec.settings())
     assert [(each.policy, each.n_arms) for each in found] == [
         ("merit-fair", 5),
@@ -227,7 +228,7 @@ def test_a_little_of_each_kind_is_played_first() -> None:
         ("merit-fair:estimate=mean", 5),
         ("merit-fair:estimate=mean", 100),
     ]
-    sweep._try_out(found)  # not all of it: that would take weeks
+    sweep._try_out(found)  # not all of it: that would take hours
 
 
 def test_what_goes_wrong_while_getting_ready_is_told_by_its_task(tmp_path: Path) -> None:
@@ -256,6 +257,17 @@ def test_progress_counts_work(copy: Path) -> None:
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
     assert told[0][:2] == ("getting ready", 0)
     assert told[-1] == ("4 of 4 tasks", work, work)
+
+
+def test_a_bar_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = dataclasses.replace(SPEC, datasets=("cpap",), sizes=((5, 1),), policies=("random",), runs=1)
+    for _ in range(2):  # of which the second has nothing to do, and says nothing
+        run_spec(spec, tmp_path, executor=quick(), progress=True)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("1 of 1 tasks")
+    assert "100 %" in line
+    with pytest.raises(InputError, match=r"progress must be True, False, or a function .*, got 'yes'"):
+        run_spec(spec, tmp_path, progress="yes")  # type: ignore[arg-type]
 
 
 def test_progress_is_told_while_waiting(tmp_path: Path) -> None:

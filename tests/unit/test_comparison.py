@@ -174,6 +174,21 @@ def test_progress_is_told_over_all_policies() -> None:
     assert done[-1] == 4 * 6 * 5
 
 
+@pytest.mark.parametrize("text", ["merit-fair:estimate=mean", "merit-fair:merit=exponential:c=1,delta=0.2"])
+def test_a_policy_by_name_may_have_settings(text: str) -> None:
+    (found,) = compare(SETS, [text], **QUICK).runs.items()
+    alone = mf.simulate(SETS, registry.create(text), **QUICK)
+    assert found[0] == text
+    assert found[1].settings["policy"] == alone.settings["policy"]
+    np.testing.assert_array_equal(found[1].reward, alone.reward)
+
+
+def test_the_table_is_also_a_data_frame(found: Comparison) -> None:
+    frame = found.to_frame()
+    assert str(frame.to_dict("records")) == str(found.table())  # as text, as some numbers are NaN
+    assert frame.set_index("policy").loc["random", "gini_low"] == found.measures["random"]["gini"].low
+
+
 # --- what cannot be played ---
 
 

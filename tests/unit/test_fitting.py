@@ -216,6 +216,11 @@ def test_mistakes_are_named(seen: Any, options: dict[str, Any], message: str) ->
     assert message in str(caught.value)
 
 
+def test_a_table_is_also_a_data_frame() -> None:
+    found = fit(counts_of(3), budget=2)
+    assert found.to_frame().to_dict("records") == found.table()
+
+
 def drawn(found: Fit) -> list[Any]:
     """Return the panels of a figure, drawn once so that nothing is left to fail."""
     figure = found.plot()
@@ -250,6 +255,6 @@ def test_figures_of_one_and_of_many_arms() -> None:
 
 
 def test_a_figure_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.style", None)
     with pytest.raises(mf.MissingExtraError, match="drawing figures needs the extra 'plots'"):
         fit(counts_of(2)).plot()

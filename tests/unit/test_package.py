@@ -21,11 +21,11 @@ ROOT = Path(__file__).parents[2]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 # From the bottom up; a module may import from its own layer and those before it.
 LAYERS = [
-    {"errors", "arrays", "checks", "seeding", "storage", "tables", "texts", "parsing", "machine"},
+    {"errors", "arrays", "checks", "seeding", "storage", "tables", "texts", "parsing", "progress", "machine"},
     {"engine"},
     {"model", "datasets"},
     {"policies"},
-    {"metrics", "run", "playing", "simulation", "plots", "auditing", "fitting", "comparison", "gym"},
+    {"metrics", "run", "playing", "simulation", "plots", "figure", "auditing", "fitting", "comparison", "gym"},
     {"bench", "testing", "lab"},
     {"cli", "__main__"},
 ]

@@ -197,6 +197,33 @@ def test_long_runs_are_thinned_for_the_figure() -> None:
     assert curve.steps[[0, -1]].tolist() == [1, 3000]
 
 
+def test_episodes_as_a_data_frame(run: mf.Run) -> None:
+    frame = run.to_frame()
+    assert list(frame)[:2] == ["run", "episode"]
+    assert list(zip(frame["run"], frame["episode"], strict=True)) == [(r, t) for r in range(4) for t in range(1, 31)]
+    for name in ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward", "eta", "omega"):
+        np.testing.assert_array_equal(frame[name].to_numpy().reshape(4, 30), getattr(run, name))
+    assert frame.groupby("run")["reward"].sum().tolist() == run.reward.sum(axis=1).tolist()
+
+
+def test_arms_as_a_data_frame(run: mf.Run) -> None:
+    frame = run.to_frame("arms")
+    assert frame["arm"].tolist() == list(run.arms[0].names) * 4
+    np.testing.assert_array_equal(frame["benefit"].to_numpy().reshape(4, 6), [arms.benefit for arms in run.arms])
+    for name in ("pulls", "exposure", "fair_exposure", "longest_wait"):
+        np.testing.assert_array_equal(frame[name].to_numpy().reshape(4, 6), getattr(run, name))
+    later = mf.simulate(run.arms, mf.Random(), budget=2, episodes=1, horizon=2, seed=3, first_run=20)
+    assert later.to_frame("arms")["run"].unique().tolist() == [20, 21, 22, 23]
+    with pytest.raises(mf.InputError, match="what must be one of episodes, arms, got 'steps'"):
+        run.to_frame("steps")  # type: ignore[arg-type]
+
+
+def test_data_frames_need_pandas(run: mf.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(mf.MissingExtraError, match=r"pip install 'meritfair\[lab\]'"):
+        run.to_frame()
+
+
 def test_figure_has_both_panels_with_labels(run: mf.Run, tmp_path: Path) -> None:
     other = mf.simulate(run.arms, mf.Optimal(), budget=2, episodes=30, horizon=20, seed=3)
     figure = plot_runs([run, other], ["ours", "$\\frac{$"])  # no mathematics

@@ -16,7 +16,7 @@ from reference import numpy_simulator, plain
 ARMS = mf.datasets.synthetic(n_arms=4, seed=5)
 
 
-def play(policy: mf.Policy, **changes: Any) -> mf.Run:
+def play(policy: mf.Policy | str, **changes: Any) -> mf.Run:
     settings: dict[str, Any] = {"budget": 2, "episodes": 12, "horizon": 9, "runs": 3, "seed": 1, **changes}
     return mf.simulate(settings.pop("arms", ARMS), policy, **settings)
 
@@ -688,9 +688,26 @@ def test_bounds_of_a_policy_must_suit_the_problem(policy: mf.Policy, message: st
         play(policy, floor=0.0, cap=1.0, merit=merit)  # nor does a plan made in Python
 
 
-def test_a_name_is_not_a_policy() -> None:
-    with pytest.raises(mf.InputError, match=r"policies.create\('random'\), or a function that plans, got 'random'"):
-        mf.simulate(ARMS, "random", budget=1, episodes=1)  # type: ignore[arg-type]
+@pytest.mark.parametrize("text", ["random", "merit-fair", "merit-fair:estimate=mean"])
+def test_a_policy_may_be_given_by_name(text: str) -> None:
+    by_name, made = play(text), play(mf.policies.create(text))
+    assert by_name.settings == made.settings
+    np.testing.assert_array_equal(by_name.fairness_regret, made.fairness_regret)
+
+
+def test_a_policy_given_by_name_is_made_by_the_same_rules() -> None:
+    rules: dict[str, Any] = {"merit": mf.Affine(), "design": "exact", "floor": 0.1, "cap": 0.9, "delta": 0.2}
+    by_name, made = play("merit-fair:delta=0.3", **rules), play(mf.MeritFair(**rules | {"delta": 0.3}), **rules)
+    assert by_name.settings == made.settings
+    assert by_name.settings["problem"]["delta"] == 0.2
+    np.testing.assert_array_equal(by_name.fairness_regret, made.fairness_regret)
+    with pytest.raises(mf.InputError, match="there is no policy 'merit-fare', did you mean 'merit-fair'"):
+        play("merit-fare")
+
+
+def test_what_is_no_policy_is_refused() -> None:
+    with pytest.raises(mf.InputError, match="its name, or a function that plans, got 3"):
+        mf.simulate(ARMS, 3, budget=1, episodes=1)  # type: ignore[arg-type]
 
 
 def test_absorbing_arms_are_named_before_anything_is_played() -> None:

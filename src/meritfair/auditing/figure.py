@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.plots import new_figure
+from meritfair.plots import two_panels
 from meritfair.texts import for_figure
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -23,18 +25,18 @@ _MOST_BARS = 40
 _MOST_LINES = 5  # groups in the panel of evidence
 
 
-def plot_audit(report: Audit) -> Figure:
+def plot_audit(
+    report: Audit, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None
+) -> Figure:
     """Draw the evidence over the rounds, and the shortfall of each group, or of the most suspicious arms."""
     shown = min(_MOST_BARS, len(report.groups or report.arms))
-    with new_figure(max(4.4, 1.6 + 0.17 * shown)) as figure:
-        left, right = figure.subplots(1, 2)
+    caption = (
+        f"{len(report.arms):,} arms in {len(report.rounds):,} rounds. At the right: dots are the draws; lines hold "
+        f"the truth, all at all times with probability {1 - report.alpha:g}; black is flagged."
+    )
+    with two_panels(caption, max(4.4, 1.6 + 0.17 * shown), ax, figsize) as (figure, left, right):
         _draw_course(left, report)
         _draw_shortfall(right, report)
-        caption = (
-            f"{len(report.arms):,} arms in {len(report.rounds):,} rounds. At the right: dots are the draws; lines hold "
-            f"the truth, all at all times with probability {1 - report.alpha:g}; black is flagged."
-        )
-        figure.supxlabel(caption, fontsize=8.5, color="#444444", x=0.01, ha="left")
     return figure
 
 

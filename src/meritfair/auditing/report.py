@@ -6,16 +6,21 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from meritfair.tables import write_table
+from meritfair.checks import check_choice
+from meritfair.errors import InputError
+from meritfair.tables import data_frame, write_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
     import numpy.typing as npt
+    import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from meritfair.arrays import BoolArray, FloatArray, IntArray
@@ -230,11 +235,21 @@ class Audit:
         write_table(beside, "audits", self.groups.columns("group"))
         return file, beside
 
-    def plot(self) -> Figure:
-        """Draw the evidence over the rounds, and the shortfall of each group, or of the most suspicious arms."""
+    def to_frame(self, what: Literal["arms", "groups"] = "arms") -> pd.DataFrame:
+        """Return the table of arms or of groups as a pandas DataFrame; needs the extra ``lab``."""
+        table = self.arms if check_choice("what", what, ("arms", "groups")) == "arms" else self.groups
+        if table is None:
+            raise InputError("there is no table of groups, as the log has none")
+        return data_frame(table.columns(what.removesuffix("s")))
+
+    def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
+        """Draw the evidence over the rounds, and the shortfall of each group, or of the most suspicious arms.
+
+        It is drawn into two Axes that are given, or on a new figure, by default of a size that suits.
+        """
         from meritfair.auditing.figure import plot_audit
 
-        return plot_audit(self)
+        return plot_audit(self, ax=ax, figsize=figsize)
 
 
 def _exp(power: npt.ArrayLike) -> FloatArray:

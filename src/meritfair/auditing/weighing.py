@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,20 +23,20 @@ from meritfair.auditing.log import DrawLog
 from meritfair.auditing.report import Audit, AuditTable, Budget, Evidence, Violation
 from meritfair.checks import check_flag, check_number
 from meritfair.errors import InputError
+from meritfair.progress import following
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from meritfair.arrays import FloatArray, IntArray
+    from meritfair.progress import Progress
 
 __all__ = ["audit"]
 
 _UNEVEN = 0.01  # exposures that were rounded do not add up to the last digit
 
 
-def audit(
-    log: DrawLog, alpha: float = 0.05, *, fixed_budget: bool = False, progress: Callable[[int, int], None] | None = None
-) -> Audit:
+def audit(log: DrawLog, alpha: float = 0.05, *, fixed_budget: bool = False, progress: Progress = None) -> Audit:
     """Weigh the evidence that the draws of a log did not follow the stated exposures.
 
     Parameters
@@ -46,8 +47,8 @@ def audit(
     fixed_budget : bool
         Take it as given that the number of draws in each round was set before the draw. No group can then get more
         than that, which makes it much quicker to find a group that gets too little when groups are large.
-    progress : callable, optional
-        Is told how many of how many steps are done.
+    progress : bool or callable
+        True shows a bar. A function is told how many of how many steps are done.
 
     Examples
     --------
@@ -64,8 +65,14 @@ def audit(
         raise InputError(f"log must be a DrawLog, such as read_draws returns, got {log!r}")
     level = check_number("alpha", alpha, 0.0, 1.0, open_ends=True)
     check_flag("fixed_budget", fixed_budget)
+    with following(progress, "weighing") as tell:
+        return _audit(log, level, fixed_budget, tell)
+
+
+def _audit(log: DrawLog, level: float, fixed_budget: bool, tell: Callable[[int, int], None]) -> Audit:
+    """Weigh all arms, all groups, and the draws as a whole."""
     n_rounds, kinds = len(log.rounds), 2 if log.group is None else 3
-    tick = _ticks(progress, (len(SHIFTS) + 1) * (kinds - 1) + len(DIRECTIONS))
+    tick = _ticks(tell, (len(SHIFTS) + 1) * (kinds - 1) + len(DIRECTIONS))
     arms = histories(log, log.arm, False)
     arm_table, arm_logs, overall = _weigh(
         arms, log.names, np.ones(len(log.names), np.int64), n_rounds, kinds, level, tick
@@ -96,16 +103,9 @@ def audit(
     )
 
 
-def _ticks(progress: Callable[[int, int], None] | None, total: int) -> Callable[[], None]:
-    done = 0
-
-    def tick() -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress(done, total)
-
-    return tick
+def _ticks(tell: Callable[[int, int], None], total: int) -> Callable[[], None]:
+    numbers = count(1)
+    return lambda: tell(next(numbers), total)
 
 
 def _weigh(

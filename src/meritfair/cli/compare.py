@@ -37,13 +37,13 @@ from meritfair.cli.show import (
     Files,
     check_out,
     check_plot,
-    named_progress_bar,
     policy_cell,
     print_json,
     print_note,
     print_table,
     say,
 )
+from meritfair.progress import Bar
 
 if TYPE_CHECKING:
     from meritfair.comparison import Comparison
@@ -116,7 +116,7 @@ def compare(
         seed=root,
     )
     files = Files(out, plot)
-    with named_progress_bar() as tell:
+    with Bar("getting ready", keep=False) as bar:
         found = play(
             instances,
             players,
@@ -127,7 +127,7 @@ def compare(
             carry_states=carry_states,
             **rules,
             workers=workers,
-            progress=tell,
+            progress=bar.tell,
         )
     if players is None:
         found = found.by_reward()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
-from meritfair.cli.show import named_progress_bar, print_json, print_note, print_table, say
+from meritfair.cli.show import print_json, print_note, print_table, say
+from meritfair.progress import Bar
 
 if TYPE_CHECKING:
     from meritfair.lab.report import Report
@@ -59,10 +60,9 @@ def reproduce(
     executor = make_executor(cluster, workers)
     wanted = lab.plan(out or Path("paper-quick" if quick else "paper"), scale, only or (), workers)
     try:
-        with named_progress_bar() as tell:
-            played = lab.play(wanted, executor=executor, force=force, progress=tell)
-        with named_progress_bar() as tell:
-            report = lab.write(wanted, played, progress=tell)
+        with Bar(keep=False) as bar:
+            played = lab.play(wanted, executor=executor, force=force, progress=bar.tell)
+            report = lab.write(wanted, played, progress=bar.tell)
     except KeyboardInterrupt:
         done, total = wanted.done(), len(wanted.all_tasks)
         say(f"stopped: {done:,} of {total:,} tasks are done; the same command goes on", err=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from meritfair.errors import InputError, MissingExtraError
+from meritfair.progress import Bar, in_parts
 from meritfair.texts import printable
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ __all__ = [
     "check_out",
     "check_plot",
     "finite",
-    "named_progress_bar",
     "policy_cell",
     "print_json",
     "print_note",
@@ -102,50 +102,19 @@ def policy_cell(text: str) -> str:
 
 @contextmanager
 def progress_bar(parts: int = 1) -> Iterator[Callable[[str], Callable[[int, int], None]]]:
-    """Show a bar with the time left on the error stream, for something of several parts of the same length.
+    """Show a bar in a terminal while something of several parts of the same length is done.
 
     Call it with the name of the next part; that returns a function to be told how many of how many steps are done.
     """
-    with named_progress_bar() as tell:
-        begun = -1
+    with Bar(keep=False) as bar:
+        begin = in_parts(bar.tell, parts)
 
-        def begin(name: str) -> Callable[[int, int], None]:
-            nonlocal begun
-            begun += 1
-            before = begun
-            tell(name, before, parts)
-            return lambda done, total: tell(name, before * total + done, parts * total)
+        def begin_at_once(name: str) -> Callable[[int, int], None]:
+            tell = begin(name)
+            tell(0, 1)
+            return tell
 
-        yield begin
-
-
-@contextmanager
-def named_progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar as `progress_bar`, that is told what is going on, and how many of how many steps are done in all."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("·"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task("", total=1)
-        yield lambda name, done, total: bar.update(task, description=printable(name), completed=done / total)
+        yield begin_at_once
 
 
 def check_plot(plot: Path | None) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
-from meritfair.cli.show import Files, check_out, named_progress_bar, print_json, print_note, print_table, say
+from meritfair.cli.show import Files, check_out, print_json, print_note, print_table, say
+from meritfair.progress import Bar
 
 if TYPE_CHECKING:
     from meritfair.lab.results import Results
@@ -60,9 +61,9 @@ def sweep(
         _announce(planned, unfinished)
     begin = time.perf_counter()
     try:
-        with named_progress_bar() as tell:
-            planned.check(list(planned.tasks) if force else unfinished, lambda what, *_: tell(what, 0, 1))
-            tally = planned.play(executor=executor, workers=workers, force=force, progress=tell)
+        with Bar(keep=False) as bar:
+            planned.check(list(planned.tasks) if force else unfinished, bar.tell)
+            tally = planned.play(executor=executor, workers=workers, force=force, progress=bar.tell)
     except KeyboardInterrupt:
         total, left = len(planned.tasks), len(planned.unfinished())
         say(f"stopped: {total - left:,} of {total:,} tasks are done; the same command goes on", err=True)

@@ -28,17 +28,17 @@ from meritfair.lab.sweep import outcomes, run_sweep
 from meritfair.lab.tasks import Task, tasks, versions
 from meritfair.lab.wording import duration, several
 from meritfair.machine import available_cores
+from meritfair.progress import following
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
     from contextlib import AbstractContextManager
     from os import PathLike
 
     from meritfair.lab.paper.artefact import Artefact
     from meritfair.lab.sweep import Tally
-
-    _Progress = Callable[[str, int, int], None]
+    from meritfair.progress import Progress
 
 __all__ = ["FULL", "QUICK", "Plan", "Played", "plan", "play", "reproduce", "write"]
 
@@ -92,7 +92,7 @@ def reproduce(
     workers: int | None = None,
     executor: AbstractContextManager[Executor] | None = None,
     force: bool = False,
-    progress: _Progress | None = None,
+    progress: Progress = None,
 ) -> Report:
     """Play, analyse, draw and write the paper's figures and tables, or some of them.
 
@@ -110,12 +110,13 @@ def reproduce(
         Gives a `concurrent.futures.Executor` that plays the tasks, such as a cluster's. Figures are drawn here.
     force : bool
         Play everything again.
-    progress : callable, optional
-        Told what is going on, and how many of how many parts are done.
+    progress : bool or callable
+        True shows a bar. A function is told what is going on, and how many of how many parts are done.
     """
     wanted = plan(folder, scale, only, workers)
-    played = play(wanted, executor=executor, force=force, progress=progress)
-    return write(wanted, played, progress=progress)
+    with following(progress) as tell:
+        played = play(wanted, executor=executor, force=force, progress=tell)
+        return write(wanted, played, progress=tell)
 
 
 def plan(
@@ -143,7 +144,7 @@ def play(
     *,
     executor: AbstractContextManager[Executor] | None = None,
     force: bool = False,
-    progress: _Progress | None = None,
+    progress: Progress = None,
 ) -> Played:
     """Play what the artefacts need and is not there yet."""
     begin = time.perf_counter()
@@ -154,20 +155,20 @@ def play(
     return Played(tally, time.perf_counter() - begin)
 
 
-def write(wanted: Plan, played: Played, *, progress: _Progress | None = None) -> Report:
+def write(wanted: Plan, played: Played, *, progress: Progress = None) -> Report:
     """Analyse and draw the artefacts whose tasks are all there, and write figures, tables and the report."""
     begin = time.perf_counter()
     problems = {failure.task: failure.problem for failure in played.tally.failed}
     left_out = {each.name: _missing(wanted.tasks[each.name], problems) for each in wanted.artefacts}
     whole = [each for each in wanted.artefacts if not left_out[each.name]]
     found = {}
-    for name, section in _sections(wanted, whole):
-        if isinstance(section, Section):
-            found[name] = section
-        else:
-            left_out[name] = section
-        if progress is not None:
-            progress(f"drew {name}", len(found) + sum(map(bool, left_out.values())), len(wanted.artefacts))
+    with following(progress) as tell:
+        for name, section in _sections(wanted, whole):
+            if isinstance(section, Section):
+                found[name] = section
+            else:
+                left_out[name] = section
+            tell(f"drew {name}", len(found) + sum(map(bool, left_out.values())), len(wanted.artefacts))
     sections = tuple(found[each.name] for each in wanted.artefacts if each.name in found)
     report = Report(
         wanted.scale,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.comparison import COLUMNS, Column
-from meritfair.errors import FileError, MissingExtraError
+from meritfair.errors import FileError
 from meritfair.lab.manifest import Manifest
 from meritfair.lab.resampling import weights
 from meritfair.lab.store import Store
@@ -25,7 +25,7 @@ from meritfair.lab.wording import Wording, several
 from meritfair.metrics import Interval
 from meritfair.storage import check_suffix
 from meritfair.tables import SUFFIXES as NUMBERS
-from meritfair.tables import TEXT_SUFFIXES, write_table, write_text_table
+from meritfair.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -186,17 +186,13 @@ def load(folder: str | PathLike[str], *, curves: bool = False) -> pd.DataFrame:
         Instead of a row for each run with all its measures, a row for each run and each kept episode, with regrets and
         reward added up from the first episode to that one.
     """
-    try:
-        import pandas as pd
-    except ImportError:
-        raise MissingExtraError("load", "lab") from None
     found = read_results(folder)
     if not found.outcomes:
         raise FileError(folder, f"has no results yet: {found.warning}")
     if found.warning:
         warnings.warn(f"{folder}: {found.warning}", stacklevel=2)
     columns = _curve_columns if curves else _run_columns
-    return pd.concat([pd.DataFrame(columns(outcome)) for outcome in found.outcomes.values()], ignore_index=True)
+    return data_frame(*map(columns, found.outcomes.values()))
 
 
 def _run_columns(outcome: Outcome) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from meritfair.lab.spec_file import SpecFile, try_out
 from meritfair.lab.store import Store
 from meritfair.lab.sweep import Tally, run_sweep
 from meritfair.lab.tasks import Task, tasks
+from meritfair.progress import following
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from meritfair.lab.spec import Setting
+    from meritfair.progress import Progress
 
     _Progress = Callable[[str, int, int], None]
 
@@ -68,7 +70,7 @@ class Sweep:
         executor: AbstractContextManager[Executor] | None = None,
         workers: int | None = None,
         force: bool = False,
-        progress: _Progress | None = None,
+        progress: Progress = None,
     ) -> Tally:
         """Play the spec, as `run_sweep` does."""
         text = None if isinstance(self.source, Spec) else self.source.text
@@ -83,7 +85,7 @@ def run_spec(
     executor: AbstractContextManager[Executor] | None = None,
     workers: int | None = None,
     force: bool = False,
-    progress: _Progress | None = None,
+    progress: Progress = None,
 ) -> Tally:
     """Play a spec, or that of a .toml file, into a folder; what is there already is not played again.
 
@@ -104,5 +106,6 @@ def run_spec(
     (2, 2)
     """
     sweep = Sweep(spec if isinstance(spec, Spec) else SpecFile.read(spec), Path(folder))
-    sweep.check(list(sweep.tasks) if force else sweep.unfinished(), progress)
-    return sweep.play(executor=executor, workers=workers, force=force, progress=progress)
+    with following(progress) as tell:
+        sweep.check(list(sweep.tasks) if force else sweep.unfinished(), tell)
+        return sweep.play(executor=executor, workers=workers, force=force, progress=tell)

@@ -24,6 +24,7 @@ from meritfair.lab.store import Store
 from meritfair.lab.tasks import Outcome, Task, TaskError, join, play, play_shard
 from meritfair.machine import available_cores
 from meritfair.parsing import split_settings
+from meritfair.progress import following
 
 if TYPE_CHECKING:
     import os
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from meritfair.lab.spec import Setting
+    from meritfair.progress import Progress
 
 __all__ = ["Failure", "Tally", "outcomes", "run_sweep"]
 
@@ -82,7 +84,7 @@ def run_sweep(
     workers: int | None = None,
     force: bool = False,
     spec: str | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress = None,
 ) -> Tally:
     """Play the tasks that have no whole shard in the folder.
 
@@ -100,9 +102,9 @@ def run_sweep(
         Play all tasks, also those that are done.
     spec : str, optional
         The text of the file that tasks were made from, to be kept with the results.
-    progress : callable, optional
-        Called some times a second with what is going on, and how much of how much is done, in steps of single arms;
-        what was done before is not counted.
+    progress : bool or callable
+        True shows a bar. A function is called some times a second with what is going on, and how much of how much is
+        done, in steps of single arms; what was done before is not counted.
 
     Returns
     -------
@@ -136,8 +138,8 @@ def run_sweep(
         to_play = list(chosen) if force else [*missing, *damaged]
         played, failed = 0, cast("tuple[Failure, ...]", ())
         if to_play:
-            with executor or processes(min(count, len(to_play))) as pool:
-                played, failed = _Sweep(store, pool, to_play, progress).play()
+            with following(progress) as tell, executor or processes(min(count, len(to_play))) as pool:
+                played, failed = _Sweep(store, pool, to_play, tell).play()
         return Tally(
             played=played,
             kept=len(chosen) - len(to_play),
@@ -167,7 +169,7 @@ class _Sweep:
     """A sweep at work."""
 
     def __init__(
-        self, store: Store, pool: Executor, tasks: list[Task], progress: Callable[[str, int, int], None] | None
+        self, store: Store, pool: Executor, tasks: list[Task], progress: Callable[[str, int, int], None]
     ) -> None:
         self._store, self._pool, self._progress = store, pool, progress
         self._waiting = deque(sorted(tasks, key=lambda task: -task.work))
@@ -255,7 +257,7 @@ class _Sweep:
 
     def _tell(self, what: str = "", *, at_once: bool = False) -> None:
         now = time.monotonic()
-        if self._progress is not None and (at_once or now - self._told >= _GLANCE):
+        if at_once or now - self._told >= _GLANCE:
             self._told = now
             finished = self._played + len(self._failed)
             self._progress(what or f"{finished} of {self._tasks} tasks", self._done, self._work)

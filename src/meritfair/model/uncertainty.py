@@ -43,6 +43,7 @@ from meritfair.errors import InputError
 from meritfair.model.allocation import check_bounds, shared_error
 from meritfair.model.benefit import benefit, benefit_gradient
 from meritfair.model.exposure import check_design, fair_exposure
+from meritfair.progress import following
 from meritfair.seeding import fresh_seed, stream
 
 if TYPE_CHECKING:
@@ -53,8 +54,9 @@ if TYPE_CHECKING:
     from meritfair.arrays import FloatArray
     from meritfair.model.merit import Merit
     from meritfair.model.posterior import Posterior
+    from meritfair.progress import Progress
 
-    Progress: TypeAlias = Callable[[int, int], None]
+    Tell: TypeAlias = Callable[[int, int], None]
     Ends: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # of benefit, then of exposure
 
 __all__ = ["METHODS", "Assessment", "assess"]
@@ -106,7 +108,7 @@ def assess(
     rng: np.random.Generator | int | None = None,
     floor: npt.ArrayLike = 0.0,
     cap: npt.ArrayLike = 1.0,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Assessment:
     """Return the benefit and the due exposure of each arm, with intervals.
 
@@ -126,8 +128,8 @@ def assess(
         250 by default, which makes the ends of intervals a little rough.
     rng : Generator or int, optional
         Source of the draws, or its seed; by default different each time.
-    progress : callable, optional
-        Is told now and then how many of how many draws (or, for ``delta``, arms) are done.
+    progress : bool or callable
+        True shows a bar. A function is told now and then how many of how many draws (or, for ``delta``, arms) are done.
 
     Examples
     --------
@@ -152,11 +154,12 @@ def assess(
     mu = benefit(posterior.mean)
     g = merit(mu)
     e = rules.exposure(g)
-    if method == "delta":
-        ends = _by_delta(posterior, rules, mu, g, e, share, progress)
-    else:
-        source = rng if isinstance(rng, np.random.Generator) else stream(fresh_seed(rng), "bootstrap")
-        ends = _by_draws(posterior, rules, share, number, source, progress)
+    with following(progress, "intervals") as tell:
+        if method == "delta":
+            ends = _by_delta(posterior, rules, mu, g, e, share, tell)
+        else:
+            source = rng if isinstance(rng, np.random.Generator) else stream(fresh_seed(rng), "bootstrap")
+            ends = _by_draws(posterior, rules, share, number, source, tell)
     low, high, e_low, e_high = map(frozen, ends)
     return Assessment(frozen(mu), low, high, frozen(g), frozen(e), e_low, e_high, share)
 
@@ -181,7 +184,7 @@ class _Rules:
 
 
 def _by_draws(
-    posterior: Posterior, rules: _Rules, level: float, draws: int, rng: np.random.Generator, progress: Progress | None
+    posterior: Posterior, rules: _Rules, level: float, draws: int, rng: np.random.Generator, tell: Tell
 ) -> Ends:
     """Return the ends of intervals as quantiles over draws."""
     n_arms = len(posterior.chance)
@@ -192,8 +195,7 @@ def _by_draws(
         chances = posterior.draw(rng, rows.stop - start)
         benefits[rows] = benefit(np.clip(chances, _EDGE, 1 - _EDGE))
         exposures[rows] = rules.exposure(rules.merit(benefits[rows]))
-        if progress is not None:
-            progress(rows.stop, draws)
+        tell(rows.stop, draws)
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(benefits, tails, axis=0, overwrite_input=True)
     e_low, e_high = np.quantile(exposures, tails, axis=0, overwrite_input=True)
@@ -207,13 +209,13 @@ def _by_delta(
     merits: FloatArray,
     exposure: FloatArray,
     level: float,
-    progress: Progress | None,
+    tell: Tell,
 ) -> Ends:
     """Return the ends of intervals by linear error propagation."""
     spread = np.sqrt(_benefit_variance(posterior))
     moved = rules.merit.derivative(mu) / merits * spread  # how far the logarithm of each merit may be off
     if rules.slow:
-        e_spread = np.sqrt(_moving_each(merits, exposure, rules, progress) ** 2 @ moved**2)
+        e_spread = np.sqrt(_moving_each(merits, exposure, rules, tell) ** 2 @ moved**2)
     else:
         free = (exposure > rules.floor) & (exposure < rules.cap)
         shared = np.where(free, exposure, 0.0)
@@ -234,13 +236,12 @@ def _benefit_variance(posterior: Posterior) -> FloatArray:
     return np.asarray((posterior.chance * (within + between**2)).sum(axis=-1))
 
 
-def _moving_each(merits: FloatArray, exposure: FloatArray, rules: _Rules, progress: Progress | None) -> FloatArray:
+def _moving_each(merits: FloatArray, exposure: FloatArray, rules: _Rules, tell: Tell) -> FloatArray:
     """Return the derivative of exposure i by the logarithm of merit j, moving one arm at a time."""
     result = np.empty((len(merits), len(merits)))
     for j in range(len(merits)):
         moved = merits.copy()
         moved[j] *= np.exp(_STEP)
         result[:, j] = (rules.exposure(moved) - exposure) / _STEP
-        if progress is not None:
-            progress(j + 1, len(merits))
+        tell(j + 1, len(merits))
     return result

@@ -81,6 +81,5 @@ def as_policy(policy: Any) -> Policy:
     if callable(policy) and not isinstance(policy, type):
         return policy_from_function(policy)()
     raise InputError(
-        f"policy must be a Policy, such as MeritFair() or policies.create('random'), or a function that plans, "
-        f"got {policy!r}"
+        f"policy must be a Policy, such as MeritFair(), or its name, or a function that plans, got {policy!r}"
     )
