@@ -1,21 +1,15 @@
-"""Progress: a line on the error stream with what is going on, how much of it is done, and how long the rest will take.
+"""Progress: a line on the error stream that says what is going on, how much is done, and how long the rest will take.
 
-In a terminal and in a notebook the line is drawn over itself. Anywhere else, as in a log file, there is a new line for
-each twentieth that is done. It is plain text: a notebook shows that without any widgets installed.
+The line is drawn by tqdm, as plain text, which terminals, notebooks (without any widgets) and log files all show.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
-import time
-from collections import deque
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from datetime import timedelta
+from contextlib import contextmanager, nullcontext, redirect_stderr, suppress
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from meritfair.errors import InputError
 from meritfair.texts import printable
@@ -23,16 +17,12 @@ from meritfair.texts import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Bar", "Progress", "following", "in_parts"]
+__all__ = ["Progress", "bar", "following", "in_parts"]
 
 Progress: TypeAlias = "bool | Callable[..., None] | None"
 
-_TICK = 0.2  # seconds between two looks at what was told
-_WINDOW = 30.0  # seconds over which the speed is measured
-_LINES, _PAUSE = 20, 5.0  # in a log file: how many lines at most, and seconds between two
-_WIDEST, _NARROWEST = 40, 10  # columns of the bar itself
-_USUAL = 80  # columns of a line where that is not known
-_CYAN, _PLAIN = "\x1b[36m", "\x1b[0m"
+_LINE = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"
+_REDRAWN, _LOGGED = 0.2, 5.0  # seconds between two states of the line, on a screen and in a log file
 
 
 @contextmanager
@@ -47,8 +37,8 @@ def following(progress: Progress, what: str | None = None) -> Iterator[Callable[
         What is going on. Without it, the function is told each time, before how much of how much is done.
     """
     if progress is True:
-        with Bar(what or "") as bar:
-            yield bar.tell if what is None else partial(bar.tell, what)
+        with bar(what or "") as tell:
+            yield tell if what is None else partial(tell, what)
     elif progress is None or progress is False:
         yield lambda *_: None
     elif callable(progress):
@@ -79,161 +69,51 @@ def in_parts(tell: Callable[[str, int, int], None], parts: int) -> Callable[[str
     return begin
 
 
-class Bar:
-    """A line that shows how far something is, for as long as the context lasts.
-
-    A thread of its own draws it, so that the clock goes on while nothing is told, and telling takes no time.
+@contextmanager
+def bar(what: str = "", *, keep: bool = True) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar for as long as the context lasts; give the function that is told what is done of how much.
 
     Parameters
     ----------
     what : str
-        What is going on at first; without it, nothing is shown until something is told.
+        What is going on at first.
     keep : bool
         Leave the line there at the end. If not, it is shown in a terminal only.
     """
+    stream: Any = sys.stderr  # None where a program has no console at all
+    terminal = stream is not None and stream.isatty()
+    if stream is None or not (keep or terminal):
+        yield lambda *_: None
+        return
+    from tqdm import tqdm
+    from tqdm.contrib import DummyTqdmFile
 
-    def __init__(self, what: str = "", *, keep: bool = True) -> None:
-        self._stream: Any = sys.stderr  # None where a program has no console at all
-        self._terminal = self._stream is not None and self._stream.isatty()
-        self._wanted, self._keep = self._stream is not None and (keep or self._terminal), keep
-        notebook = type(self._stream).__module__.startswith("ipykernel")
-        self._over_itself = self._wanted and (self._terminal or notebook)
-        self._now = what, 0.0
-        self._begin = time.monotonic()
-        self._past = deque([(self._begin, 0.0)])
-        self._drawn, self._held = "", False
-        self._logged = -1.0, self._begin  # how much was done at the last line of a log file, and when that was
-        self._lock, self._over = threading.RLock(), threading.Event()
-        self._streams = ExitStack()
-        self._thread = threading.Thread(target=self._watch, name="meritfair-progress", daemon=True)
+    on_screen = terminal or type(stream).__module__.startswith("ipykernel")
+    how: dict[str, Any] = {"bar_format": _LINE, "mininterval": _REDRAWN if on_screen else _LOGGED, "miniters": 0}
+    quiet = _Quiet(stream)
+    line = tqdm(total=1.0, desc=printable(what), file=quiet, leave=keep, dynamic_ncols=True, **how)
 
-    def tell(self, what: str, done: int, total: int) -> None:
-        """Take in what is going on, and how much of how much is done."""
-        self._now = what, min(1.0, done / max(total, 1))
+    def tell(what: str, done: int, total: int) -> None:
+        line.set_description_str(printable(what), refresh=False)
+        line.update(min(1.0, done / max(total, 1)) - line.n)
 
-    def __enter__(self) -> Bar:
-        if self._over_itself:
-            self._streams.enter_context(redirect_stderr(cast("TextIO", _Above(sys.stderr, self))))
-            self._streams.enter_context(redirect_stdout(cast("TextIO", _Above(sys.stdout, self))))
-        if self._wanted:
-            self._thread.start()
-        return self
+    with line, redirect_stderr(DummyTqdmFile(quiet)) if on_screen else nullcontext():  # others' lines go above this one
+        yield tell
 
-    def __exit__(self, *_: object) -> None:
-        if not self._wanted:
-            return
-        self._over.set()
-        self._thread.join()
-        self._streams.close()
-        if self._keep:
-            self._draw(last=True)
-        else:
-            self._erase()
 
-    def print_above(self, stream: Any, text: str) -> Any:
-        """Write a text of others where the line was; this is drawn again once their last line is complete."""
-        with self._lock:
-            self._erase()
-            self._held = not text.endswith("\n")
-            return stream.write(text)
+class _Quiet:
+    """A stream that nobody may read any more, which is no reason to lose what is being made."""
 
-    def _erase(self) -> None:
-        if self._drawn:
-            self._write("\r" + " " * _cells(self._drawn) + "\r")
-            self._drawn = ""
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
 
-    def _watch(self) -> None:
-        while not self._over.wait(_TICK):
-            self._draw()
-
-    def _draw(self, *, last: bool = False) -> None:
-        (what, part), now = self._now, time.monotonic()
-        if not what:  # nothing was told yet
-            return
-        tail = f" {int(100 * part):3} %  {_clock(now - self._begin)}" + f", {self._left(part, now)} left" * (part < 1)
-        name, full, empty = self._fitted(what, part, len(tail))
-        line = f"{name} {full}{empty}{tail}"
-        with self._lock:
-            if not self._over_itself:
-                before, then = self._logged
-                more = int(_LINES * part) != int(_LINES * before) and now - then >= _PAUSE
-                if more or (last and part != before):
-                    self._logged = part, now
-                    self._write(f"{line}\n")
-            elif last or (line != self._drawn and not self._held):
-                done = f"{_CYAN}{full}{_PLAIN}" if self._terminal and _in_color() else full
-                rest = " " * (_cells(self._drawn) - _cells(line))
-                begin, end = "\n" if self._held else "\r", "\n" * last
-                self._write(f"{begin}{name} {done}{empty}{tail}{rest}{end}")
-                self._drawn = line
-
-    def _left(self, part: float, now: float) -> str:
-        """Return how long the rest will take at the present speed."""
-        past = self._past
-        if part < past[-1][1]:  # something else has begun
-            past.clear()
-        if not past or part > past[-1][1]:
-            past.append((now, part))
-        while len(past) > 2 and past[1][0] < now - _WINDOW:
-            past.popleft()
-        then, before = past[0]
-        return _clock((1 - part) * (now - then) / (part - before)) if part > before else "-:--:--"
-
-    def _fitted(self, what: str, part: float, tail: int) -> tuple[str, str, str]:
-        """Return the name and both parts of the bar; the line must fit, as one that wraps cannot be drawn over."""
-        from rich.cells import set_cell_size
-
-        room = self._columns() - 2 - tail
-        name = printable(what)
-        name = set_cell_size(name, max(0, min(_cells(name), room - _NARROWEST)))
-        width = max(0, min(_WIDEST, room - _cells(name)))
-        full, empty = _marks(self._stream)
-        return name, full * int(width * part), empty * (width - int(width * part))
-
-    def _columns(self) -> int:
-        with suppress(OSError, ValueError):  # a terminal that does not know
-            if self._terminal:
-                return os.get_terminal_size(self._stream.fileno()).columns or _USUAL
-        return _USUAL
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # nobody reads it any more: no reason to lose what is being made
+    def write(self, text: str) -> None:
+        with suppress(OSError):
             self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
             self._stream.flush()
-
-
-class _Above:
-    """A stream whose texts appear above a bar."""
-
-    def __init__(self, stream: Any, bar: Bar) -> None:
-        self._stream, self._bar = stream, bar
-
-    def write(self, text: str) -> Any:
-        return self._bar.print_above(self._stream, text)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-def _cells(text: str) -> int:
-    """Return how many columns a text takes."""
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
-def _clock(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))
-
-
-def _marks(stream: Any) -> tuple[str, str]:
-    """Return the marks of a bar, of what is done and what is not, that a stream can show."""
-    try:
-        "━─".encode(getattr(stream, "encoding", None) or "utf-8")
-    except UnicodeEncodeError:
-        return "#", "-"
-    return "━", "─"
-
-
-def _in_color() -> bool:
-    return os.name != "nt" and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

@@ -43,7 +43,7 @@ from meritfair.cli.show import (
     print_table,
     say,
 )
-from meritfair.progress import Bar
+from meritfair.progress import bar
 
 if TYPE_CHECKING:
     from meritfair.comparison import Comparison
@@ -116,7 +116,7 @@ def compare(
         seed=root,
     )
     files = Files(out, plot)
-    with Bar("getting ready", keep=False) as bar:
+    with bar("getting ready", keep=False) as tell:
         found = play(
             instances,
             players,
@@ -127,7 +127,7 @@ def compare(
             carry_states=carry_states,
             **rules,
             workers=workers,
-            progress=bar.tell,
+            progress=tell,
         )
     if players is None:
         found = found.by_reward()

@@ -11,7 +11,7 @@ import typer
 
 from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
 from meritfair.cli.show import print_json, print_note, print_table, say
-from meritfair.progress import Bar
+from meritfair.progress import bar
 
 if TYPE_CHECKING:
     from meritfair.lab.report import Report
@@ -60,9 +60,9 @@ def reproduce(
     executor = make_executor(cluster, workers)
     wanted = lab.plan(out or Path("paper-quick" if quick else "paper"), scale, only or (), workers)
     try:
-        with Bar(keep=False) as bar:
-            played = lab.play(wanted, executor=executor, force=force, progress=bar.tell)
-            report = lab.write(wanted, played, progress=bar.tell)
+        with bar(keep=False) as tell:
+            played = lab.play(wanted, executor=executor, force=force, progress=tell)
+            report = lab.write(wanted, played, progress=tell)
     except KeyboardInterrupt:
         done, total = wanted.done(), len(wanted.all_tasks)
         say(f"stopped: {done:,} of {total:,} tasks are done; the same command goes on", err=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from meritfair.errors import InputError, MissingExtraError
-from meritfair.progress import Bar, in_parts
+from meritfair.progress import bar, in_parts
 from meritfair.texts import printable
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def progress_bar(parts: int = 1) -> Iterator[Callable[[str], Callable[[int, int]
 
     Call it with the name of the next part; that returns a function to be told how many of how many steps are done.
     """
-    with Bar(keep=False) as bar:
-        begin = in_parts(bar.tell, parts)
+    with bar(keep=False) as tell:
+        begin = in_parts(tell, parts)
 
         def begin_at_once(name: str) -> Callable[[int, int], None]:
             tell = begin(name)

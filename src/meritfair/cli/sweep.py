@@ -11,7 +11,7 @@ import typer
 
 from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
 from meritfair.cli.show import Files, check_out, print_json, print_note, print_table, say
-from meritfair.progress import Bar
+from meritfair.progress import bar
 
 if TYPE_CHECKING:
     from meritfair.lab.results import Results
@@ -61,9 +61,9 @@ def sweep(
         _announce(planned, unfinished)
     begin = time.perf_counter()
     try:
-        with Bar(keep=False) as bar:
-            planned.check(list(planned.tasks) if force else unfinished, bar.tell)
-            tally = planned.play(executor=executor, workers=workers, force=force, progress=bar.tell)
+        with bar(keep=False) as tell:
+            planned.check(list(planned.tasks) if force else unfinished, tell)
+            tally = planned.play(executor=executor, workers=workers, force=force, progress=tell)
     except KeyboardInterrupt:
         total, left = len(planned.tasks), len(planned.unfinished())
         say(f"stopped: {total - left:,} of {total:,} tasks are done; the same command goes on", err=True)
