@@ -31,6 +31,8 @@ __all__ = [
     "float_array",
 ]
 
+_MOST_NAMES = 40  # in a message
+
 
 def check_whole(name: str, value: Any, low: int, high: int | None = None, high_words: str = "") -> int:
     """Return `value` as an int if it is a whole number between the bounds.
@@ -113,8 +115,8 @@ def _suggestion(word: Any, known: Iterable[str]) -> str:
     return f", did you mean '{close[0]}'?" if close else ""
 
 
-def check_known(what: str, name: Any, known: Iterable[str]) -> str:
-    """Return `name` if it is the name of a `what` that there is.
+def check_known(what: str, name: Any, known: Iterable[str], where: str = "") -> str:
+    """Return `name` if it is the name of a `what` that there is; `where` says what it was named in.
 
     Examples
     --------
@@ -126,7 +128,14 @@ def check_known(what: str, name: Any, known: Iterable[str]) -> str:
     names = list(known)
     if isinstance(name, str) and name in names:
         return name
-    raise InputError(f"there is no {what} {name!r}{_suggestion(name, names) or ': there are ' + ', '.join(names)}")
+    place, others = f"{where}: " if where else "", _suggestion(name, names) or f": there are {_listed(names)}"
+    raise InputError(f"{place}there is no {what} {name!r}{others}")
+
+
+def _listed(names: list[str]) -> str:
+    """Return names for a message, not more than a person would read."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def check_settings(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -167,7 +176,7 @@ def float_array(name: str, value: npt.ArrayLike) -> FloatArray:
     """Return `value` as a float64 array, refusing what is not numbers."""
     try:
         return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be an array of numbers: {error}") from None
 
 
