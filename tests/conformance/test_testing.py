@@ -14,6 +14,7 @@ import meritfair as mf
 from meritfair import testing
 from meritfair.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.policies import Lottery, Policy, PriorityTable, Rotation, StepLearner, View, registry
+from meritfair.policies.drawing import Situation
 from meritfair.policies.learner import Choice, Learner
 from meritfair.testing import CHECKS, Check, ConformanceError, cases, check_policy
 
@@ -508,8 +509,12 @@ def test_losing_what_was_seen_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         leave(self, arms)
         self._arms.visits[:] = self._arms.good[:] = 0
 
-    monkeypatch.setattr(Learner, "leave", forgetful)
-    with pytest.raises(ConformanceError, match="when an arm left the others must keep what was seen of them"):
+    with monkeypatch.context() as patch:
+        patch.setattr(Learner, "leave", forgetful)
+        with pytest.raises(ConformanceError, match=r"when an arm returned what was seen .* must be kept"):
+            testing.check_join_and_leave("random")
+    monkeypatch.setattr(Learner, "leave", lambda self, arms: leave(self, arms, forget=True))
+    with pytest.raises(ConformanceError, match=r"when an arm returned what was seen .* must be kept"):
         testing.check_join_and_leave("random")
 
 
@@ -597,13 +602,13 @@ def test_a_learner_that_does_not_learn_is_found(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_learner_that_does_not_say_who_was_pulled_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    ranking = Learner._ranking
+    ranking = Situation._ranking
 
-    def silent(self: Learner, *given: Any) -> PriorityTable:
-        self._arms.pulled[:] = 0
+    def silent(self: Situation, *given: Any) -> PriorityTable:
+        self.rows.pulled[:] = 0
         return ranking(self, *given)
 
-    monkeypatch.setattr(Learner, "_ranking", silent)
+    monkeypatch.setattr(Situation, "_ranking", silent)
     with pytest.raises(ConformanceError, match="live use and simulation must agree"):
         testing.check_learner_and_simulation("fawt-q")
 

@@ -26,7 +26,7 @@ from meritfair.model.counts import Counts
 from meritfair.tables import EMPTY, numbered, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from os import PathLike
 
     import numpy.typing as npt
@@ -173,6 +173,13 @@ class Log:
             for cells in (where, where[self.states[now + 1] == 1])
         )
         return Counts(visits, good)
+
+    def by_round(self) -> Iterator[tuple[IntArray, IntArray, IntArray, IntArray]]:
+        """Yield the transitions of each round, in order: arms, states, actions and next states."""
+        now = np.flatnonzero(self._followed)
+        now = now[np.argsort(self.rounds[now], kind="stable")]
+        for rows in np.split(now, np.flatnonzero(np.diff(self.rounds[now])) + 1):
+            yield self.arm[rows], self.states[rows], self.actions[rows], self.states[rows + 1]
 
     @property
     def first_rounds(self) -> IntArray:

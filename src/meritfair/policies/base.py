@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from meritfair.arrays import FloatArray, IntArray
+    from meritfair.datasets.logs import Log
     from meritfair.engine.rules import Rule
     from meritfair.model.counts import Counts
     from meritfair.policies.learner import Learner
@@ -109,18 +110,20 @@ class Policy(ABC):
 
     def start(
         self,
-        n_arms: int,
-        budget: int,
+        n_arms: int | None = None,
+        budget: int | None = None,
         seed: int | None = None,
         *,
         horizon: int = 1,
         names: Iterable[str] | None = None,
         transitions: npt.ArrayLike | None = None,
+        history: Log | None = None,
     ) -> Learner:
         """Put the policy to work on real arms; the parameters are those of `Learner`."""
         from meritfair.policies.learner import Learner
 
-        return Learner(self, n_arms, budget, seed, horizon=horizon, names=names, transitions=transitions)
+        first: dict[str, Any] = {"names": names, "transitions": transitions, "history": history}
+        return Learner(self, n_arms, budget, seed, horizon=horizon, **first)
 
     def settings(self) -> dict[str, Any]:
         """Return the policy's settings as plain values, for results and files."""

@@ -17,40 +17,62 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import hashlib
-import json
+import functools
+import itertools
+import secrets
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from meritfair.checks import check_budget, check_known, check_whole, float_array
+from meritfair.checks import check_budget, check_known, check_whole
+from meritfair.datasets.logs import Log
 from meritfair.errors import FileError, InputError
 from meritfair.model.arms import Arms
-from meritfair.model.counts import Counts
+from meritfair.policies import learner_file
 from meritfair.policies.base import View
+from meritfair.policies.by_name import UNKNOWN, bits
+from meritfair.policies.drawing import Situation
 from meritfair.policies.own import as_policy
-from meritfair.policies.plans import PriorityTable, StepLearner, check_plan
-from meritfair.policies.rows import Planned, Rows, generator, plain
+from meritfair.policies.plans import StepLearner, check_plan
+from meritfair.policies.rows import Planned, Rows, generator, part, plain
 from meritfair.seeding import fresh_seed, stream
-from meritfair.storage import check_suffix, write_whole
+from meritfair.storage import check_suffix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable
     from os import PathLike
 
     import numpy.typing as npt
 
     from meritfair.arrays import BoolArray, FloatArray, IntArray
+    from meritfair.model.counts import Counts
     from meritfair.policies.base import Policy
+    from meritfair.policies.by_name import Bits
+    from meritfair.policies.learner_file import Saves
     from meritfair.policies.plans import AnyPlan
+    from meritfair.policies.rows import Known
 
 __all__ = ["Choice", "Learner"]
 
-_FORMAT = "meritfair-learner-1"
-_UNKNOWN = -1
-_Bits: TypeAlias = "npt.ArrayLike | Sequence[float | None]"  # 0 and 1, or missing
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def _one_at_a_time(
+    method: Callable[Concatenate[Learner, _Given], _Result],
+) -> Callable[Concatenate[Learner, _Given], _Result]:
+    """Let threads that share a learner wait for each other."""
+
+    @functools.wraps(method)
+    def alone(self: Learner, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +89,15 @@ class Choice:
         1 for those who are pulled, 0 for the others.
     exposure : ndarray, shape (N,)
         The chance that each arm had, given all that happened before; its sum is the number of arms pulled.
+    round : int
+        The number of the round, from 1.
     """
 
     arms: IntArray
     names: tuple[str, ...]
     actions: IntArray
     exposure: FloatArray
+    round: int
 
 
 class Learner:
@@ -81,8 +106,8 @@ class Learner:
     Parameters
     ----------
     policy : Policy
-    n_arms : int
-        How many arms there are at first.
+    n_arms : int, optional
+        How many arms there are at first; by default as many as `names`, `transitions` or `history` have.
     budget : int
         Arms pulled in a round, if so many are available.
     seed : int, optional
@@ -90,9 +115,12 @@ class Learner:
     horizon : int
         Rounds in an episode: the policy plans anew after so many.
     names : iterable of str, optional
-        A different name for each arm; by default "arm-1", "arm-2" and so on.
+        A different name for each arm; by default those of `history`, or "arm-1", "arm-2" and so on.
     transitions : array_like, shape (N, 2, 2), optional
         The true arms, for policies that know them.
+    history : Log, optional
+        What was recorded before: all its transitions are taken in, in order. Arms that it does not name are unknown;
+        those that it names and `names` does not have left, and bring what was seen of them when they join.
 
     Examples
     --------
@@ -101,7 +129,7 @@ class Learner:
     >>> choice = learner.choose(states=[0, 1, 0])
     >>> choice.names, choice.exposure.round(3)
     (('Ada',), array([0.333, 0.333, 0.333]))
-    >>> learner.observe(states=[0, 1, 0], actions=choice.actions, next_states=[0, None, 1])
+    >>> learner.observe([0, 1, 0], choice.actions, {"Ada": 0, "Cy": 1}, round=choice.round)
     >>> learner.counts.visits.sum()
     np.int64(2)
     """
@@ -109,38 +137,37 @@ class Learner:
     def __init__(
         self,
         policy: Policy,
-        n_arms: int,
-        budget: int,
+        n_arms: int | None = None,
+        budget: int | None = None,
         seed: int | None = None,
         *,
         horizon: int = 1,
         names: Iterable[str] | None = None,
         transitions: npt.ArrayLike | None = None,
+        history: Log | None = None,
     ) -> None:
-        N = check_whole("n_arms", n_arms, 1)
+        arms = _first_arms(n_arms, names, transitions, history)
         self.policy = as_policy(policy)
-        self.budget = check_budget(budget, N)
+        self.budget = check_budget(budget, arms.n_arms)
         self.horizon = check_whole("horizon", horizon, 1)
         self.seed = fresh_seed(seed)
         self.round = 0  # how many choices were made
-        arms = Arms(np.full((N, 2, 2), 0.5) if transitions is None else transitions, names)
-        if arms.n_arms != N:
-            raise InputError(f"transitions must hold the {N} arms, got {arms.n_arms}")
         self._names = arms.names
-        self._numbered = N  # how many arms there ever were
+        self._numbered = arms.n_arms  # how many have joined
         self._luck = stream(self.seed, "policy")
+        self._arms = Rows.none(
+            np.full(arms.transitions.shape, np.nan) if transitions is None else arms.transitions.copy()
+        )
+        self._departed: dict[str, Rows] = {}  # what is kept of those who have left
         self._plan: AnyPlan | None = None
         self._planned_from: Planned | None = None
-        self._arms = Rows.none(self._truth_of(transitions, arms))
+        self._saves: Saves = ()  # before those of this program
+        self._token, self._saved = secrets.token_hex(4), 0  # of this program, and in how many states it was saved
+        self._changed = True  # since it was saved or loaded
+        self._lock = threading.RLock()
         self._tried: AnyPlan | None = self._try_plan(self._arms)  # settings that do not fit are told now
-
-    def _truth_of(self, transitions: npt.ArrayLike | None, arms: Arms) -> FloatArray:
-        """Return the true arms where they are known, if the policy needs to know them."""
-        if transitions is not None:
-            return np.array(arms.transitions)
-        if self.policy.oracle:
-            raise InputError(f"the policy {self.policy.name} knows the true arms: give their transitions")
-        return np.full((arms.n_arms, 2, 2), np.nan)
+        if history is not None:
+            self._take_in_history(history)
 
     @property
     def n_arms(self) -> int:
@@ -153,42 +180,71 @@ class Learner:
         return self._names
 
     @property
+    def departed(self) -> tuple[str, ...]:
+        """The names of those who have left and are not forgotten."""
+        return tuple(self._departed)
+
+    @property
     def counts(self) -> Counts:
         """What was seen of the arms."""
-        return Counts(self._arms.visits, self._arms.good)
+        with self._lock:
+            return self._arms.counts
 
     def __repr__(self) -> str:
         return f"Learner({self.policy.name}: round {self.round}, {self.n_arms} arms, budget {self.budget})"
 
     # ---- choosing
 
-    def choose(self, states: _Bits | None = None, available: npt.ArrayLike | None = None) -> Choice:
+    @_one_at_a_time
+    def choose(self, states: Bits | None = None, available: Bits | None = None) -> Choice:
         """Draw who is pulled in the next round.
 
         Parameters
         ----------
-        states : array_like of {0, 1}, shape (N,), optional
+        states : array_like of {0, 1}, shape (N,), or by name, optional
             The states of the arms now; None, NaN or -1 where a state is not known. Policies that look at states need
             those of all available arms.
-        available : array_like of bool, shape (N,), optional
-            Who can be pulled; by default everyone. If fewer than the budget are, all of them are pulled; by a plan with
-            quotas, of each group no more than its quota.
+        available : array_like of bool, shape (N,), or by name, optional
+            Who can be pulled; by default everyone. It must say so of each arm. If fewer than the budget are available,
+            all of them are pulled; by a plan with quotas, of each group no more than its quota.
+
+        Notes
+        -----
+        By name means a mapping such as ``{"Ada": 1, "Bo": 0}`` or a pandas Series with names as its index. Who is not
+        in it is unknown. Masked values are unknown too.
         """
-        now = _bits("states", states, self._names)
-        can = _mask(available, self.n_arms)
-        before = self._plan, self._planned_from, self._arms.copy(), self._luck.bit_generator.state
+        now = self._bits("states", states)
+        can = np.ones(self.n_arms, np.bool_) if available is None else self._available(available)
+        plans, known, luck = (self._plan, self._planned_from), self._arms.known(), self._luck.bit_generator.state
         try:
-            exposure, pulled = self._choose(now, can, before[2])
+            exposure, pulled = self._choose(now, can, known)
         except BaseException:  # nothing has happened
-            self._plan, self._planned_from, self._arms, self._luck.bit_generator.state = before
+            (self._plan, self._planned_from), self._arms.memory = plans, known.memory
+            self._luck.bit_generator.state = luck
             raise
         places = np.flatnonzero(pulled)
         self._go_to_the_end_of_the_line(places)
         self._arms.pulled[:] = pulled
         self.round += 1
-        return Choice(places, tuple(self._names[arm] for arm in places), pulled.astype(np.int64), exposure)
+        self._changed = True
+        chosen = tuple(self._names[arm] for arm in places)
+        return Choice(places, chosen, pulled.astype(np.int64), exposure, self.round)
 
-    def _choose(self, states: IntArray, can: BoolArray, before: Rows) -> tuple[FloatArray, BoolArray]:
+    def _bits(self, name: str, values: Bits | None) -> IntArray:
+        return bits(name, values, self._names, self._departed)
+
+    def _available(self, available: Bits) -> BoolArray:
+        """Return who is available; to leave someone out of a draw has to be said."""
+        can = self._bits("available", available)
+        unsaid = np.flatnonzero(can == UNKNOWN)
+        if len(unsaid):
+            raise InputError(
+                f"available must say yes or no for each of the {self.n_arms} arms, "
+                f"it does not for {self._names[unsaid[0]]!r}"
+            )
+        return can.astype(np.bool_)
+
+    def _choose(self, states: IntArray, can: BoolArray, before: Known) -> tuple[FloatArray, BoolArray]:
         """Return the chances of all arms and who of them is pulled, by a new plan if it is time for one.
 
         `before` is a copy of what is kept of the arms, for the plan to be made again from.
@@ -196,13 +252,8 @@ class Learner:
         plan = self._plan
         if self.round % self.horizon == 0 or plan is None:
             plan = self._make_plan(states, before)
-        exposure, pulled = np.zeros(self.n_arms), np.zeros(self.n_arms, np.bool_)
-        budget = min(self.budget, int(can.sum()))
-        if budget > 0:
-            exposure[can], pulled[can] = self._draw(plan, states, can, budget)
-        elif isinstance(plan, StepLearner):
-            self._ranking(plan, self._memory_of(plan), np.maximum(states, 0), False)  # notes who was pulled before
-        return exposure, pulled
+        here = Situation(self.policy.name, self._names, self._arms, states, can, self.round, self._luck)
+        return here.draw(plan, self.budget)
 
     def _go_to_the_end_of_the_line(self, places: IntArray) -> None:
         """Note that arms have had their turn; among themselves they stay in line, and those level come in any order."""
@@ -210,7 +261,7 @@ class Learner:
         order = np.lexsort((self._luck.random(len(places)), turn[places]))
         turn[places[order]] = self.round + 1 + np.arange(len(places)) / len(places)
 
-    def _make_plan(self, states: IntArray, rows: Rows) -> AnyPlan:
+    def _make_plan(self, states: IntArray, rows: Known) -> AnyPlan:
         """Make the plan of a new episode, and note what it is made from, so that it can be made again."""
         noted = Planned(self.round // self.horizon + 1, self.round, rows, states, self._luck.bit_generator.state)
         plan = self._planned(noted, self._luck)
@@ -219,132 +270,168 @@ class Learner:
         self._plan, self._planned_from = plan, noted
         return plan
 
-    def _memory_of(self, plan: StepLearner) -> FloatArray:
-        """Return what is known now; at first it is what the plan begins with."""
-        if self._arms.memory is None:
-            self._arms.memory = np.array(plan.memory, order="C")
-        return self._arms.memory
-
     def _planned(self, planned: Planned, luck: np.random.Generator) -> AnyPlan:
         """Return the plan that the policy makes from this."""
-        rows, n_arms = planned.rows, len(planned.rows.pulled)
-        budget = min(self.budget, n_arms)
-        seen = Counts(rows.visits, rows.good)
-        view = View(seen, planned.episode, budget, rows.truth, (luck,), planned.states, rows.memory, planned.round)
-        return check_plan(self.policy.plan(view), n_arms, budget)
+        rows, budget = planned.rows, min(self.budget, len(planned.rows))
+        if self.policy.oracle and np.isnan(rows.truth).any():
+            raise InputError(f"the policy {self.policy.name} knows the true arms: give their transitions")
+        seen = rows.counts, planned.episode, budget, rows.truth
+        view = View(*seen, (luck,), planned.states, rows.memory, planned.round)
+        return check_plan(self.policy.plan(view), len(rows), budget)
 
     def _try_plan(self, rows: Rows) -> AnyPlan:
         """Return the plan for arms of which nothing is remembered, which is not followed; no random number is used."""
-        unknown = np.full(len(rows.pulled), _UNKNOWN)
-        forgot = dataclasses.replace(rows, memory=None)
+        unknown, forgot = np.full(len(rows), UNKNOWN), dataclasses.replace(rows, memory=None)
         planned = Planned(self.round // self.horizon + 1, self.round, forgot, unknown, {})
         return self._planned(planned, copy.deepcopy(self._luck))
 
-    def _draw(self, plan: AnyPlan, states: IntArray, can: BoolArray, budget: int) -> tuple[FloatArray, BoolArray]:
-        """Return the chances of the available arms and who of them is pulled."""
-        if isinstance(plan, StepLearner):
-            return self._draw_by_rank(plan, states, can, budget)
-        if isinstance(plan, PriorityTable) and plan.looks_at_states:
-            self._check_known(states, can)
-        here = plan.at(states, self._arms.turn).among(can, budget)
-        return here.chances(budget), here.draw(budget, self._luck)
-
-    def _draw_by_rank(
-        self, plan: StepLearner, states: IntArray, can: BoolArray, budget: int
-    ) -> tuple[FloatArray, BoolArray]:
-        self._check_known(states, can)
-        memory = self._memory_of(plan)
-        known = np.maximum(states, 0)  # of those who are not available
-        chance = 0.0 if plan.explore is None else float(np.clip(plan.explore(memory, self.round), 0.0, 1.0))
-        exploring = bool(self._luck.random() < chance)
-        before = memory.copy()
-        here = self._ranking(plan, memory, known, exploring).among(can, budget)
-        exposure, pulled = here.chances(budget), here.draw(budget, self._luck)
-        other = (1 - chance) if exploring else chance
-        if other > 0:
-            exposure *= 1 - other
-            there = self._ranking(plan, before, known, not exploring).among(can, budget)
-            exposure += other * there.chances(budget)
-        return exposure, pulled
-
-    def _ranking(self, plan: StepLearner, memory: FloatArray, states: IntArray, exploring: bool) -> PriorityTable:
-        index = np.full(self.n_arms, np.nan)
-        plan.rank(memory, states, self._arms.pulled, self.round, exploring, index)
-        missing = np.flatnonzero(np.isnan(index))
-        if len(missing):
-            raise InputError(f"rank must set a number for each arm, got nan for {self._names[missing[0]]!r}")
-        return PriorityTable.of(index)
-
-    def _check_known(self, states: IntArray, can: BoolArray) -> None:
-        missing = np.flatnonzero((states == _UNKNOWN) & can)
-        if len(missing):
-            raise InputError(
-                f"the policy {self.policy.name} looks at states: that of {self._names[missing[0]]!r} must be known"
-            )
-
     # ---- learning
 
-    def observe(self, states: _Bits, actions: _Bits, next_states: _Bits) -> None:
+    @_one_at_a_time
+    def observe(
+        self,
+        states: Bits,
+        actions: Bits,
+        next_states: Bits,
+        *,
+        round: int | None = None,  # noqa: A002
+    ) -> None:
         """Take in what was seen of a round, of this one or an earlier one.
 
         Parameters
         ----------
-        states, actions, next_states : array_like of {0, 1}, shape (N,)
+        states, actions, next_states : array_like of {0, 1}, shape (N,), or by name as for `choose`
             The state of each arm before, whether it was pulled, and its state after. None, NaN or -1 where something
             is not known: then nothing is learned of that arm.
+        round : int, optional
+            The number of the round, `Choice.round`. Then the outcome of an arm in a round is taken in once: if one of
+            these was already, all are refused. Those that are not known may follow later.
         """
-        before = _bits("states", states, self._names)
-        done = _bits("actions", actions, self._names)
-        after = _bits("next_states", next_states, self._names)
+        before, done, after = (
+            self._bits(name, values)
+            for name, values in (("states", states), ("actions", actions), ("next_states", next_states))
+        )
         seen = np.flatnonzero((before >= 0) & (done >= 0) & (after >= 0))
-        rows, s, a, following = self._arms, before[seen], done[seen], after[seen]
-        rows.visits[seen, s, a] += 1
-        rows.good[seen, s, a] += following
+        if round is None:
+            self._take_in(seen, before[seen], done[seen], after[seen])
+            return
+        number = check_whole("round", round, 1, self.round, f"{self.round}, the last one chosen")
+        twice = seen[self._arms.was_reported(seen, number) == 1]
+        if len(twice):
+            raise InputError(
+                f"the outcome of {self._names[twice[0]]!r} in round {number} was observed already; "
+                "nothing of this call was taken in"
+            )
+        self._take_in(seen, before[seen], done[seen], after[seen])
+        self._arms.note_reported(seen, number)
+
+    def _take_in(self, arms: IntArray, states: IntArray, actions: IntArray, following: IntArray) -> None:
+        """Count transitions, at most one of each arm, and let a step learner learn from them."""
         if self._plan is None and self._tried is None:
-            self._tried = self._try_plan(rows)
-        plan = self._plan or self._tried  # outcomes may come before there is a plan
+            self._tried = self._try_plan(self._arms)
+        rows, plan = self._arms, self._plan or self._tried  # outcomes may come before there is a plan
         if isinstance(plan, StepLearner) and plan.learn is not None:
-            memory = self._memory_of(plan)
-            known = memory[seen]
-            plan.learn(known, s, a, following)
-            memory[seen] = known
+            memory = np.array(plan.memory, order="C") if rows.memory is None else rows.memory
+            known = memory[arms]
+            plan.learn(known, states, actions, following)
+            memory[arms], rows.memory = known, memory
+        rows.visits[arms, states, actions] += 1
+        rows.good[arms, states, actions] += following
+        self._changed = True
+
+    def _take_in_history(self, history: Log) -> None:
+        """Take in what was recorded before the first round, also of those who are not there now."""
+        place = {name: i for i, name in enumerate(self._names)}
+        places = np.array([place.get(name, -1) for name in history.arms])
+        for arms, states, actions, following in history.by_round():
+            here = places[arms] >= 0
+            self._take_in(places[arms[here]], states[here], actions[here], following[here])
+        for arm in np.flatnonzero(places < 0):
+            rows = Rows.none(np.full((1, 2, 2), np.nan))
+            rows.visits[0], rows.good[0] = history.counts.visits[arm], history.counts.good[arm]
+            self._departed[history.arms[arm]] = rows
 
     # ---- who is there
 
+    @_one_at_a_time
     def join(self, names: int | str | Iterable[str] = 1, transitions: npt.ArrayLike | None = None) -> tuple[str, ...]:
         """Let arms join, by name or so many; they come last in all arrays. Return their names.
 
-        Nothing is known of them, and in a rotation they are next. Oracles need their transitions.
+        Who has left and joins again by the same name has all that was known of them. Nothing is known of the others,
+        and in a rotation they are next. Oracles need the transitions of those they do not know.
         """
-        if isinstance(names, (int, np.integer)):
-            new = tuple(f"arm-{self._numbered + i + 1}" for i in range(check_whole("names", names, 1)))
-        else:
-            new = (names,) if isinstance(names, str) else tuple(names)
+        new = self._new_names(names)
         everyone = (*self._names, *new)
         Arms(np.full((len(everyone), 2, 2), 0.5), everyone)  # checks that all names differ
-        arms = Arms(np.full((len(new), 2, 2), 0.5) if transitions is None else transitions, new)
-        rows = self._arms.with_more(Rows.none(self._truth_of(transitions, arms)))
+        rows = self._arms.with_more(Rows.none(np.full((len(new), 2, 2), np.nan)))
+        back = {place: self._departed[name] for place, name in enumerate(everyone) if name in self._departed}
+        for place, known in back.items():
+            rows.put(place, known)
+        if transitions is not None:
+            rows.truth[self.n_arms :] = Arms(transitions, new).transitions
         plan = self._try_plan(rows)
-        if isinstance(plan, StepLearner) and self._arms.memory is not None:
-            rows.memory = np.concatenate([self._arms.memory, plan.memory[self.n_arms :]])
+        if isinstance(plan, StepLearner):
+            rows.memory = self._memory_with(plan, back)
         self._change_arms(everyone, rows, plan)
         self._numbered += len(new)
+        self._departed = {name: kept for name, kept in self._departed.items() if name not in new}
+        self._changed = True
         return new
 
-    def leave(self, arms: Iterable[int | str]) -> None:
-        """Let arms leave, by place or by name; those behind them move up in all arrays."""
-        places = {self._place(arm) for arm in ([arms] if isinstance(arms, (int, str)) else arms)}
-        stay = np.array([place for place in range(self.n_arms) if place not in places], dtype=np.int64)
-        if len(stay) == 0:
-            raise InputError("at least one arm must stay")
-        rows = self._arms.only(stay)
-        plan = self._try_plan(rows)
-        self._change_arms(tuple(self._names[place] for place in stay), rows, plan)
+    def _new_names(self, names: Any) -> tuple[str, ...]:
+        """Return the names of those who join; by number they get names that nobody had."""
+        if not isinstance(names, (int, np.integer)):
+            check_whole("how many join", len(given := tuple(_each(names))), 1)
+            return given
+        taken = {*self._names, *self._departed}
+        numbered = (f"arm-{i}" for i in itertools.count(self._numbered + 1))
+        return tuple(itertools.islice((name for name in numbered if name not in taken), check_whole("names", names, 1)))
 
-    def _place(self, arm: int | str) -> int:
-        if isinstance(arm, str):
-            return self._names.index(check_known("arm", arm, self._names))
-        return check_whole("arm", arm, 0, self.n_arms - 1)
+    def _memory_with(self, plan: StepLearner, back: Mapping[int, Rows]) -> FloatArray | None:
+        """Return the memory of those who are there and of those who are back; of others it is that of the plan."""
+        memory, now = np.array(plan.memory, order="C"), self._arms.memory
+        kept = {place: rows.memory for place, rows in back.items() if rows.memory is not None}
+        if now is None and not kept:
+            return None
+        if now is not None:
+            memory[: len(now)] = now
+        for place, row in kept.items():
+            memory[place] = row[0]
+        return memory
+
+    @_one_at_a_time
+    def leave(self, arms: int | str | Iterable[int | str], *, forget: bool = False) -> None:
+        """Let arms leave, by place or by name; those behind them move up in all arrays.
+
+        What was known of them is kept, here and in files, for when they join again by the same name. With `forget` it
+        is not, and who has left before is forgotten as well.
+        """
+        given = _each(arms)
+        gone = [forget and isinstance(arm, str) and arm in self._departed for arm in given]
+        places = self._places([arm for arm, left in zip(given, gone, strict=True) if not left])
+        if places:
+            stay = np.delete(np.arange(self.n_arms), places)
+            if len(stay) == 0:
+                raise InputError("at least one arm must stay")
+            rows = self._arms.only(stay)
+            plan = self._try_plan(rows)
+            if not forget:
+                self._departed.update((self._names[place], self._arms.only([place])) for place in places)
+            self._change_arms(tuple(self._names[place] for place in stay), rows, plan)
+        for name in itertools.compress(given, gone):
+            self._departed.pop(name, None)
+        self._changed = True
+
+    def _places(self, arms: list[Any]) -> list[int]:
+        """Return the places of arms that are given by place or by name, each once."""
+        place = {name: i for i, name in enumerate(self._names)}
+        found = set()
+        for arm in arms:
+            if isinstance(arm, str):
+                found.add(place[arm] if arm in place else place[check_known("arm", arm, place)])
+            else:
+                found.add(check_whole("arm", arm, 0, self.n_arms - 1))
+        return sorted(found)
 
     def _change_arms(self, names: tuple[str, ...], rows: Rows, tried: AnyPlan) -> None:
         self._names, self._arms, self._tried = names, rows, tried
@@ -352,9 +439,12 @@ class Learner:
 
     # ---- keeping
 
+    @_one_at_a_time
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, which JSON can hold."""
         return {
+            "format": learner_file.FORMAT,
+            "versions": learner_file.versions(),
             "policy": {"name": self.policy.name, **self.policy.settings()},
             "budget": self.budget,
             "horizon": self.horizon,
@@ -364,11 +454,19 @@ class Learner:
             "numbered": self._numbered,
             "luck": plain(self._luck.bit_generator.state),
             "arms": self._arms.to_dict(),
+            "departed": {name: rows.to_dict() for name, rows in self._departed.items()},
             "planned_from": None if self._planned_from is None else self._planned_from.to_dict(),
+            "saves": [list(each) for each in self._saves_with(self._saved)],
         }
 
+    def _saves_with(self, saved: int) -> Saves:
+        """Return all saves that this learner goes back to, if this program has saved so many times."""
+        return (*self._saves, (self._token, saved)) if saved else self._saves
+
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], policy: Policy | None = None) -> Learner:
+    def from_dict(
+        cls, values: Mapping[str, Any], policy: Policy | None = None, *, new_settings: bool = False
+    ) -> Learner:
         """Return the learner that `to_dict` has described.
 
         Parameters
@@ -377,78 +475,121 @@ class Learner:
         policy : Policy, optional
             The policy, if its name and settings do not say it all: one of your own that is not registered, or a merit
             function of your own.
+        new_settings : bool
+            Whether the policy may have other settings than it had: the learner goes on with those of `policy`.
         """
-        from meritfair.policies.registry import from_settings
-
-        learner = cls.__new__(cls)
-        learner.policy = from_settings(values["policy"]) if policy is None else policy
-        if learner.policy.name != values["policy"]["name"]:
-            raise InputError(f"this learner has the policy {values['policy']['name']!r}, not {learner.policy.name!r}")
-        learner.budget, learner.horizon = values["budget"], values["horizon"]
-        learner.seed, learner.round = values["seed"], values["round"]
-        learner._names, learner._numbered = tuple(values["names"]), values["numbered"]
-        learner._arms = Rows.from_dict(values["arms"])
-        learner._luck = generator(values["luck"])
-        learner._plan = learner._tried = learner._planned_from = None
-        if values["planned_from"] is not None:
-            planned = learner._planned_from = Planned.from_dict(values["planned_from"])
-            learner._plan = learner._planned(planned, generator(planned.luck))
+        values = learner_file.upgraded(values)
+        if policy is None:
+            policy = learner_file.policy_of(values)
+        else:
+            learner_file.check_policy(policy, values, new_settings)
+        names = part(values, "names")
+        if not isinstance(names, (list, tuple)):
+            raise InputError(f"names must be a list, got {names!r}")
+        rows = Rows.from_dict(part(values, "arms"), len(names))
+        numbered = check_whole("numbered", part(values, "numbered"), len(names))
+        budget = check_whole("budget", part(values, "budget"), 1, numbered)
+        learner = cls(
+            policy,
+            len(names),
+            min(budget, len(names)),
+            check_whole("seed", part(values, "seed"), 0),
+            horizon=part(values, "horizon"),
+            names=names,
+            transitions=None if np.isnan(rows.truth).any() else rows.truth,
+        )
+        learner.budget, learner._numbered, learner._arms = budget, numbered, rows
+        learner._go_on(values)
         return learner
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to one .json file, which replaces an old one once it is complete."""
+    def _go_on(self, values: Mapping[str, Any]) -> None:
+        """Go on where the learner was that `to_dict` has described, with the arms that are there already."""
+        self.round = check_whole("round", part(values, "round"), 0, 2**53)
+        self._luck, self._saves = generator(part(values, "luck")), learner_file.saves_of(values)
+        departed, planned = part(values, "departed"), part(values, "planned_from")
+        if not isinstance(departed, Mapping):
+            raise InputError(f"departed must be a mapping by name, got {departed!r}")
+        everyone = (*self._names, *departed)
+        Arms(np.full((len(everyone), 2, 2), 0.5), everyone)  # checks that all names differ
+        self._departed = {name: Rows.from_dict(rows, 1) for name, rows in departed.items()}
+        for rows in (self._arms, *self._departed.values()):
+            check_whole("the last round reported", rows.last_reported, 0, self.round)
+        if planned is not None:
+            self._planned_from = Planned.from_dict(planned, self.n_arms, self.round)
+        self._check_memory()
+        self._tried = None  # it was for arms of which nothing was seen
+        if self._planned_from is not None:
+            self._plan = self._planned(self._planned_from, generator(self._planned_from.luck))
+
+    def _check_memory(self) -> None:
+        """Check that what is remembered is of the policy's kind."""
+        if not isinstance(self._tried, StepLearner):
+            return
+        width = self._tried.memory.shape[-1]
+        kept: list[Known] = [self._arms, *self._departed.values()]
+        kept += [] if self._planned_from is None else [self._planned_from.rows]
+        for found in {rows.memory.shape[1] for rows in kept if rows.memory is not None} - {width}:
+            raise InputError(f"memory must have {width} numbers for each arm by this policy, got {found}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle it by what describes it, as locks and plans cannot be."""
+        return functools.partial(type(self).from_dict, new_settings=True), (self.to_dict(), self.policy)
+
+    @_one_at_a_time
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write everything to one .json file, which replaces an old one once it is complete.
+
+        A new file can be read by its owner alone. Only an earlier state of this learner is replaced: not another
+        file, nor one that another program has saved meanwhile, unless `overwrite` is True.
+        """
         file = Path(path)
         check_suffix(file, "learners", (".json",))
-        values = self.to_dict()
+        saved = self._saved + self._changed
+        saves = self._saves_with(saved)
         try:
-            text = json.dumps({"format": _FORMAT, "digest": _digest(values), **values})
+            text = learner_file.text_of({**self.to_dict(), "saves": saves})
         except TypeError as error:
             raise InputError(f"the settings of the policy {self.policy.name} must be plain values: {error}") from None
-        write_whole(file, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+        learner_file.write(file, text, saves, overwrite)
+        self._saved, self._changed = saved, False
 
     @classmethod
-    def load(cls, path: str | PathLike[str], policy: Policy | None = None) -> Learner:
-        """Read a learner that `save` has written; `policy` is as for `from_dict`."""
+    def load(cls, path: str | PathLike[str], policy: Policy | None = None, *, new_settings: bool = False) -> Learner:
+        """Read a learner that `save` has written; `policy` and `new_settings` are as for `from_dict`."""
         file = Path(path)
         check_suffix(file, "learners", (".json",))
-        if not file.is_file():
-            raise FileError(file, "there is no such file")
+        values = learner_file.read(file)
         try:
-            values = json.loads(file.read_text(encoding="utf-8"))
-            found, digest = values.pop("format"), values.pop("digest")
-            if found != _FORMAT:
-                raise ValueError(f"its format is {found}, not {_FORMAT}")
-            if digest != _digest(values):
-                raise ValueError("its contents do not match their checksum")
-        except Exception as error:  # damaged bytes can make a reader fail in any way
-            raise FileError(file, f"does not hold a whole learner saved by meritfair ({error})") from error
-        return cls.from_dict(values, policy)
+            learner = cls.from_dict(values, policy, new_settings=new_settings)
+        except (ValueError, OverflowError, MemoryError) as error:  # by a setting, a policy may fail in any of these
+            raise FileError(file, f"{error}{learner_file.saved_by(values)}") from error
+        learner._changed = new_settings
+        return learner
 
 
-def _bits(name: str, values: _Bits | None, names: Sequence[str]) -> IntArray:
-    """Return one 0 or 1 for each arm, -1 where it is not known."""
-    if values is None:
-        return np.full(len(names), _UNKNOWN)
-    given = float_array(name, cast("npt.ArrayLike", values))  # None becomes NaN
-    if given.shape != (len(names),):
-        raise InputError(f"{name} must have one value for each of the {len(names)} arms, got shape {given.shape}")
-    known = np.where(np.isnan(given), _UNKNOWN, given)
-    wrong = np.flatnonzero((known != _UNKNOWN) & (known != 0) & (known != 1))
-    if len(wrong):
-        raise InputError(f"{name} must be 0 or 1, or missing, got {given[wrong[0]]:g} for {names[wrong[0]]!r}")
-    return known.astype(np.int64)
+def _first_arms(
+    n_arms: int | None, names: Iterable[str] | None, transitions: npt.ArrayLike | None, history: Log | None
+) -> Arms:
+    """Return the arms that there are at first; their chances mean nothing if they are not given."""
+    if not (history is None or isinstance(history, Log)):
+        raise InputError(f"history must be a Log, such as read_log returns, got {history!r}")
+    labels = None if names is None else tuple(_each(names))
+    if labels is None and history is not None:
+        labels = history.arms
+    if n_arms is None and labels is None and transitions is None:
+        raise InputError("n_arms must be given if there are neither names nor transitions nor a history")
+    number = len(labels or ()) if n_arms is None else check_whole("n_arms", n_arms, 1)
+    arms = Arms(np.full((number, 2, 2), 0.5) if transitions is None else transitions, labels)
+    if n_arms is not None and arms.n_arms != number:
+        raise InputError(f"transitions must hold the {number} arms, got {arms.n_arms}")
+    return arms
 
 
-def _mask(available: npt.ArrayLike | None, n_arms: int) -> BoolArray:
-    """Return who is available."""
-    if available is None:
-        return np.ones(n_arms, np.bool_)
-    given = np.asarray(available)
-    if given.shape != (n_arms,) or not np.all((given == 0) | (given == 1)):
-        raise InputError(f"available must say yes or no for each of the {n_arms} arms, got {available!r}")
-    return given.astype(np.bool_)
-
-
-def _digest(values: Mapping[str, Any]) -> str:
-    """Return a checksum of everything in a file, so that a damaged one is never taken for a whole one."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+def _each(given: Any) -> list[Any]:
+    """Return one thing, or several, as a list."""
+    if isinstance(given, str):
+        return [given]
+    try:
+        return list(given)
+    except TypeError:  # it is one
+        return [given]

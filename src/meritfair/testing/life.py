@@ -75,7 +75,7 @@ def check_missing(case: Case) -> None:
 
 @as_check
 def check_join_and_leave(case: Case) -> None:
-    """Check that arms may join and leave while a policy is at work, and the others keep what was seen of them.
+    """Check that arms may join, leave and return while a policy is at work, and all keep what was seen of them.
 
     A policy whose settings do not suit the new number of arms may refuse by an `InputError`; then nothing has changed.
     """
@@ -91,6 +91,11 @@ def check_join_and_leave(case: Case) -> None:
     else:
         _check_who(learner, (*names, "newcomer"), np.concatenate([seen, np.zeros((1, 2, 2))]), "joined")
         _check_next(case, learner, "after an arm joined (seed 92)")
+        everyone, seen = learner.names, learner.counts.visits
+        learner.leave(["newcomer"])
+        learner.join(["newcomer"])
+        _check_who(learner, everyone, seen, "returned")
+        _check_next(case, learner, "after an arm returned (seed 92)")
         learner.leave(["newcomer"])
     for left in range(case.n_arms - 1, 0, -1):
         seen = learner.counts.visits
@@ -106,7 +111,7 @@ def _check_who(learner: Learner, names: tuple[str, ...], visits: AnyArray, did: 
     if learner.names != names:
         fail(f"when an arm {did} there must be {names}, but there were {learner.names}")
     if not np.array_equal(learner.counts.visits, visits):
-        fail(f"when an arm {did} the others must keep what was seen of them, but they did not")
+        fail(f"when an arm {did} what was seen of those who are there must be kept, but it was not")
 
 
 def _check_next(case: Case, learner: Learner, where: str) -> None:

@@ -1,0 +1,181 @@
+"""The file of a learner: its format and checksum, and what a save may replace.
+
+**Generations.** A file says which saved states its learner goes back to: for each program that has saved it, in order,
+a random token and in how many states. Their sum is its *generation*. A save may replace a file only if that is an
+earlier state of the same learner, or the same. So of two programs that load one file, learn, and save, the second is
+refused, and no outcome is lost without a word.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+import meritfair
+from meritfair.checks import check_whole
+from meritfair.errors import FileError, InputError
+from meritfair.policies.rows import part
+from meritfair.storage import locked, write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from meritfair.policies.base import Policy
+
+__all__ = [
+    "FORMAT",
+    "Saves",
+    "check_policy",
+    "policy_of",
+    "read",
+    "saved_by",
+    "saves_of",
+    "text_of",
+    "upgraded",
+    "versions",
+    "write",
+]
+
+FORMAT = "meritfair-learner-2"
+_FIRST_FORMAT = "meritfair-learner-1"
+
+Saves: TypeAlias = "tuple[tuple[str, int], ...]"  # token of a program, and in how many states it has saved
+
+
+def versions() -> dict[str, str]:
+    """Return what a learner was saved by."""
+    return {"meritfair": meritfair.__version__, "numpy": np.__version__, "python": platform.python_version()}
+
+
+def read(file: Path) -> dict[str, Any]:
+    """Return what a file holds, in the format of today, if it is whole."""
+    if not file.is_file():
+        raise FileError(file, "there is no such file")
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise FileError(file, f"cannot be read: {error.strerror or error}") from None
+    try:
+        values = json.loads(content.decode("utf-8"))
+        found, digest = values["format"], values.pop("digest")
+        if found not in (FORMAT, _FIRST_FORMAT):
+            raise ValueError(f"its format is {found}, not {FORMAT}")
+        if digest != _digest(values):
+            raise ValueError("its contents do not match their checksum")
+        return upgraded(values, digest)
+    except Exception as error:  # damaged bytes can make a reader fail in any way
+        raise FileError(file, f"does not hold a whole learner saved by meritfair ({error})") from error
+
+
+def upgraded(values: Any, digest: str = "") -> dict[str, Any]:
+    """Return the description of a learner in the format of today.
+
+    The first format knew neither those who have left, nor rounds that were reported, nor generations: a file of it is
+    one generation, with its checksum as the token.
+    """
+    if not isinstance(values, Mapping):
+        raise InputError(f"a learner is described by a mapping, got {type(values).__name__}")
+    if values.get("format") == FORMAT:
+        return dict(values)
+    arms = part(values, "arms")
+    known = {**arms, "reported": None} if isinstance(arms, Mapping) else arms
+    return {**values, "format": FORMAT, "arms": known, "departed": {}, "saves": [[digest, 1]] if digest else []}
+
+
+def text_of(values: Mapping[str, Any]) -> str:
+    """Return what a file holds of a learner that is described so."""
+    return json.dumps({"format": FORMAT, "digest": _digest(values), **values})
+
+
+def write(file: Path, text: str, saves: Saves, overwrite: bool) -> None:
+    """Write a file, if it does not replace anything but an earlier state of the learner with these saves."""
+    with locked(file):
+        if not overwrite and file.is_file() and file.stat().st_size:
+            _check_replaceable(file, saves)
+        write_whole(file, lambda temporary: temporary.write_text(text, encoding="utf-8"), private=True)
+
+
+def _check_replaceable(file: Path, saves: Saves) -> None:
+    """Refuse to replace what this learner does not go back to."""
+    advice = "give overwrite=True to replace it"
+    try:
+        there = saves_of(read(file))
+    except InputError as error:
+        raise FileError(file, f"holds something else, which would be lost ({error}); {advice}") from None
+    if _is_earlier(there, saves):
+        return
+    if not there or there[0][0] != saves[0][0]:
+        raise FileError(file, f"holds another learner, which would be lost; {advice}")
+    generation = sum(number for _, number in there)
+    raise FileError(
+        file,
+        f"holds generation {generation} of this learner, saved by another program, and what is new in it would be "
+        f"lost: load it and observe again, or {advice}",
+    )
+
+
+def _is_earlier(there: Saves, saves: Saves) -> bool:
+    """Return whether one state of a learner goes back to another."""
+    last = len(there) - 1
+    if not 0 <= last < len(saves) or there[:last] != saves[:last]:
+        return False
+    return there[last][0] == saves[last][0] and there[last][1] <= saves[last][1]
+
+
+def saved_by(values: Mapping[str, Any]) -> str:
+    """Return which version has saved a learner, in words, if it was another one."""
+    found = values.get("versions")
+    version = found.get("meritfair") if isinstance(found, Mapping) else None
+    return "" if version in (None, meritfair.__version__) else f" (saved by meritfair {version})"
+
+
+def saves_of(values: Any) -> Saves:
+    """Return the saves that a learner goes back to."""
+    given = part(values, "saves")
+    pairs = given if isinstance(given, (list, tuple)) else [given]
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise InputError(f"saves must hold pairs of a token and a number, got {pair!r}")
+        check_whole("the number of saves", pair[1], 1)
+    return tuple((token, number) for token, number in pairs)
+
+
+def policy_of(values: Any) -> Policy:
+    """Return the policy that a learner was saved with."""
+    from meritfair.policies.registry import from_settings
+
+    settings = part(values, "policy")
+    name = part(settings, "name")
+    try:
+        return from_settings(settings)
+    except (TypeError, KeyError) as error:  # what a setting must not be is for each policy to say
+        raise InputError(f"the policy {name!r} cannot be made from its settings: {error}") from None
+
+
+def check_policy(policy: Policy, values: Any, new_settings: bool) -> None:
+    """Refuse another policy than the one that a learner was saved with, or other settings unless they are meant."""
+    there, here = dict(part(values, "policy")), {"name": policy.name, **policy.settings()}
+    if there.get("name") != policy.name:
+        raise InputError(f"this learner has the policy {there.get('name')!r}, not {policy.name!r}")
+    differ = [key for key in {**there, **here} if _text(there.get(key)) != _text(here.get(key))]
+    if differ and not new_settings:
+        words = (f"{key} {_text(here.get(key))}, not {_text(there.get(key))}" for key in differ)
+        raise InputError(
+            f"the policy given has other settings than the one saved: {'; '.join(words)}. "
+            "Give new_settings=True to go on with them"
+        )
+
+
+def _text(setting: Any) -> str:
+    return json.dumps(setting, sort_keys=True, default=repr)
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    """Return a checksum of everything in a file, so that a damaged one is never taken for a whole one."""
+    content = {key: value for key, value in values.items() if key != "format"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
