@@ -752,6 +752,7 @@ def test_a_cap_of_one_is_approached_as_an_arm_was_not_pulled() -> None:
     ("settings", "message"),
     [
         ({"history": [1, 2]}, r"history must be a Log, .*got \[1, 2\]"),
+        ({"history": mf.Log(["Ada"] * 2, [7, 14], [0, 1], [1, 0])}, "no transitions: .* rounds step by 7"),
         ({"history": some_log(), "n_arms": 4}, "each of the 4 arms, got 3"),
         ({"history": some_log(), "names": ["Ada"], "n_arms": 2}, "each of the 2 arms, got 1"),
         ({"history": some_log(), "budget": 4}, "budget must be between 1 and the 3 arms, got 4"),

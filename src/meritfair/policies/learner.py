@@ -341,6 +341,7 @@ class Learner:
 
     def _take_in_history(self, history: Log) -> None:
         """Take in what was recorded before the first round, also of those who are not there now."""
+        history.check_transitions()
         place = {name: i for i, name in enumerate(self._names)}
         places = np.array([place.get(name, -1) for name in history.arms])
         for arms, states, actions, following in history.by_round():
