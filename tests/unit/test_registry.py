@@ -243,7 +243,7 @@ def test_a_text_may_have_settings_which_come_first() -> None:
         ("merit-fair:merit=exponential:c", "settings are written .*, got 'exponential:c'"),
         ("merit-fair:merit=3", "merit must be a merit function .*, got 3"),
         ("random:merit=exponential:c=1", "random has no setting 'merit'"),
-        (None, "must be text, got None"),
+        (None, "there is no policy None"),
     ],
 )
 def test_a_wrong_merit_is_named(text: Any, message: str) -> None:

@@ -156,7 +156,7 @@ def create(text: str, **settings: Any) -> Policy:
     ...
     meritfair.errors.InputError: there is no policy 'merit-fare', did you mean 'merit-fair'?
     """
-    name, typed = split_settings(text)
+    name, typed = split_settings(text) if isinstance(text, str) else (text, {})
     policy, given = policy_class(name), settings | typed
     check_settings(name, given, (f.name for f in dataclasses.fields(policy)))
     if isinstance(given.get("merit"), str):
