@@ -362,7 +362,8 @@ def _players(policies: Any, rules: Mapping[str, Any], notes: _Notes) -> dict[str
 
 def _label(policy: Policy) -> str:
     """Return a policy's name, with those of its settings that are not the usual ones, as `registry.create` reads it."""
-    usual = {f.name: _default(f) for f in dataclasses.fields(policy)}
+    fields = dataclasses.fields(policy) if dataclasses.is_dataclass(policy) else ()
+    usual = {f.name: _default(f) for f in fields}
     values = {name: getattr(policy, name) for name in usual}
     changed = {name: _typed(value) for name, value in values.items() if not np.array_equal(value, usual[name])}
     return join_settings(policy.name, changed)

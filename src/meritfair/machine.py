@@ -14,13 +14,14 @@ from typing import Any
 from meritfair.checks import check_whole
 from meritfair.errors import InputError
 
-__all__ = ["available_cores", "available_memory", "check_memory", "check_size"]
+__all__ = ["available_cores", "available_memory", "check_arms", "check_memory", "check_size"]
 
 _ARM_STEPS = 10_000_000_000  # more than a core plays in a second
 _LONGEST = 30 * 86_400  # seconds
 _MOST_STEPS = 2**53  # up to here a run's counts are exact
 _LITTLE = 10**8  # bytes: less is there for sure, and asking the system would take longer than playing
 _PER_EPISODE, _PER_ARM = 48, 112  # bytes of a `Run` for each run
+_PER_INSTANCE = 80  # bytes of an arm and its name
 _BYTES = {"PB": 10**15, "TB": 10**12, "GB": 10**9, "MB": 10**6}
 _SECONDS = {"years": 31_557_600, "days": 86_400}
 _CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -55,6 +56,13 @@ def check_memory(what: str, needed: int, lower: str) -> None:
     if available is not None and needed > available:
         found = f"at least {_in_words(needed, _BYTES)} of memory, and {_in_words(available, _BYTES)} are available"
         raise InputError(f"{what} would take {found}: lower {lower}")
+
+
+def check_arms(n_arms: Any, runs: int = 1) -> int:
+    """Return the number of arms as an int, if there is memory for so many in each of some runs."""
+    N = check_whole("n_arms", n_arms, 1)
+    check_memory(f"the arms (n_arms = {N:,}, runs = {runs:,})", _PER_INSTANCE * N * runs, "arms or runs")
+    return N
 
 
 def check_size(

@@ -54,6 +54,15 @@ def test_no_arms_are_made_for_runs_that_memory_cannot_hold() -> None:
     for n_arms, runs in ((5, 10**11), (10**13, 1)):
         with pytest.raises(mf.InputError, match=rf"n_arms = {n_arms:,}, runs = {runs:,}\) .* lower arms or runs"):
             mf.datasets.instances("synthetic", n_arms, runs)
+    for make in (mf.datasets.synthetic, mf.datasets.synthetic_alternate, mf.datasets.cpap):
+        with pytest.raises(mf.InputError, match=r"10,000,000,000,000, runs = 1\) .* TB of memory, and 8 GB"):
+            make(10**13)
+
+
+@pytest.mark.parametrize("policy", ["fawt", "fawt-q"])
+def test_windows_fit_into_memory(policy: str) -> None:
+    with pytest.raises(mf.InputError, match=r"1,000,000,000,000 pulls of 5 arms in every window .* lower least"):
+        mf.simulate(ARMS, f"{policy}:least=1000000000000", **USUAL)
 
 
 def test_what_fits_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,6 +209,16 @@ def test_a_policy_needs_a_name(policy: Any) -> None:
     assert names() == OWN
 
 
+def test_a_policy_need_not_be_a_dataclass() -> None:
+    class Plain(Policy):
+        name = "plain"
+
+        def plan(self, view: View) -> Lottery:
+            return lottery(view)
+
+    assert list(mf.compare(ARMS, [Plain()], **QUICK).runs) == ["plain"]
+
+
 def test_a_policy_without_a_name_cannot_be_played() -> None:
     for attempt in (
         lambda: mf.simulate(ARMS, Nameless(), **QUICK),

@@ -9,7 +9,7 @@ from meritfair.checks import check_flag, check_known, check_settings, check_whol
 from meritfair.datasets.cpap import cpap
 from meritfair.datasets.files import read_arms, write_arms
 from meritfair.datasets.synthetic import synthetic, synthetic_alternate
-from meritfair.machine import check_memory
+from meritfair.machine import check_arms
 from meritfair.seeding import fresh_seed
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ DATASETS: dict[str, Callable[..., Arms]] = {
 }
 
 
-_PER_ARM = 80  # bytes of an arm and its name, at least
 _NOT_SETTINGS = ("n_arms", "seed", "authors", "budget", "run")
 
 
@@ -76,8 +75,7 @@ def instances(
     check_settings(known, parameters, dataset_settings(known))
     before = check_whole("first_run", first_run, 0)
     numbers = range(before, before + check_whole("runs", runs, 1))
-    N = check_whole("n_arms", n_arms, 1)
-    check_memory(f"the arms (n_arms = {N:,}, runs = {runs:,})", _PER_ARM * N * runs, "arms or runs")
+    check_arms(n_arms, runs)
     make = DATASETS[known]
     if check_flag("authors", authors):
         first = 1 if seed is None else seed

@@ -37,9 +37,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_flag, check_number, check_whole
+from meritfair.checks import check_choice, check_flag, check_number
 from meritfair.datasets.synthetic import legacy_seed
 from meritfair.errors import InputError
+from meritfair.machine import check_arms
 from meritfair.model.arms import Arms
 from meritfair.seeding import fresh_seed, stream
 
@@ -111,7 +112,7 @@ def cpap(
     >>> arms.names[:2], float(arms.benefit[1].round(4))
     (('non-adherer-1', 'adherer-1'), 0.144)
     """
-    N = check_whole("n_arms", n_arms, 1)
+    N = check_arms(n_arms)
     check_choice("variant", variant, VARIANTS)
     share = check_number("non_adherers", _DEFAULT_SHARE[variant] if non_adherers is None else non_adherers, 0.0, 1.0)
     gain = check_number("improvement", improvement, 0.0)

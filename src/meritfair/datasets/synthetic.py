@@ -18,6 +18,7 @@ import numpy as np
 
 from meritfair.checks import check_flag, check_number, check_whole
 from meritfair.errors import InputError
+from meritfair.machine import check_arms
 from meritfair.model.arms import Arms
 from meritfair.seeding import fresh_seed, stream
 
@@ -59,7 +60,7 @@ def synthetic(
     >>> synthetic(n_arms=5, seed=1, budget=1, authors=True).benefit.round(4)
     array([ 0.6959, -0.1165,  0.1738, -0.6071, -0.114 ])
     """
-    shape = (check_whole("n_arms", n_arms, 1), 2, 2)
+    shape = (check_arms(n_arms), 2, 2)
     away = check_number("epsilon", epsilon, 0.0, 0.5)
     if check_flag("authors", authors):
         uniform = np.random.RandomState(legacy_seed(n_arms, budget, seed)).random_sample(shape)
@@ -93,7 +94,7 @@ def synthetic_alternate(
     >>> bool((P[:, :, 1] >= P[:, :, 0]).all() and (P[:, 1] >= P[:, 0]).all())
     True
     """
-    shape = (check_whole("n_arms", n_arms, 1), 2, 2)
+    shape = (check_arms(n_arms), 2, 2)
     away = check_number("epsilon", epsilon, 0.0, 0.5)
     if check_flag("authors", authors):
         P = _authors_alternate(np.random.RandomState(legacy_seed(n_arms, budget, seed)), shape, away)

@@ -39,6 +39,7 @@ import numpy as np
 
 from meritfair.checks import check_whole
 from meritfair.errors import InputError
+from meritfair.machine import check_memory
 from meritfair.model.whittle import check_discount, whittle_index
 from meritfair.policies.base import KNOWN, Policy, check_beliefs
 from meritfair.policies.plans import StepLearner
@@ -121,6 +122,7 @@ def first_windows(view: View, least: int, window: int | None) -> FloatArray:
     from meritfair.engine.windows import new_windows
 
     steps = _window(view.n_arms, view.budget, least, window)
+    check_memory(f"{least:,} pulls of {view.n_arms:,} arms in every window", 16 * view.n_arms * least, "least")
     shape = view.counts.visits.shape[:-3]
     luck = view.luck or tuple(np.random.default_rng() for _ in range(int(np.prod(shape))))
     numbers = np.array([float(each.integers(2**53)) for each in luck])
