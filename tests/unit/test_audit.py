@@ -569,6 +569,14 @@ def test_names_in_the_figure_are_no_mathematics(tmp_path: Path) -> None:
     audit(DrawLog(*list(zip(*rows, strict=True))[:4])).plot().savefig(tmp_path / "audit.png")
 
 
+def test_groups_of_any_name_have_a_line_of_their_own() -> None:
+    rows = [(r, arm, 0.5, (r + k) % 2, arm) for r in range(9) for k, arm in enumerate(["overall", "_hidden"])]
+    left, _ = audit(DrawLog(*zip(*rows, strict=True))).plot().axes
+    names = labels(left)
+    assert names[0] == "overall"
+    assert {"group overall", "group _hidden"} < set(names)
+
+
 def test_tables_are_saved_with_the_groups_beside_them(tmp_path: Path) -> None:
     report = audit(make_log(ragged_rows(), grouped=True))
     assert report.groups is not None
@@ -609,7 +617,7 @@ def test_the_figure_shows_groups_or_the_most_suspicious_arms(tmp_path: Path) -> 
     figure = audit(make_log(ragged_rows(), grouped=True)).plot()
     left, right = figure.axes
     assert labels(left)[:2] == ["overall", "largest of any arm so far"]
-    assert sorted(labels(left)[2:4]) == ["f", "m"]
+    assert sorted(labels(left)[2:4]) == ["group f", "group m"]
     assert labels(left)[4] == "20, needed at level 0.05"
     assert [tick.get_text() for tick in right.get_yticklabels()] == ["m", "f"]
     rng = np.random.default_rng(2)

@@ -46,15 +46,15 @@ def _draw_course(axes: Axes, report: Audit) -> None:
     n_rounds = len(report.rounds)
     looks = np.unique(np.linspace(0, n_rounds - 1, min(n_rounds, _MOST_POINTS)).round().astype(np.int64))
     course = report.course_at(looks)
-    lines = {"overall": course.overall, "largest of any arm so far": course.arms}
+    lines = [("overall", "black", course.overall), ("largest of any arm so far", "#999999", course.arms)]
     if report.groups is not None:
-        lines.update((report.groups.names[k], course.groups[k]) for k in report.groups.most_suspicious(_MOST_LINES))
-    values = np.array(list(lines.values())) / math.log(10)
+        shown = report.groups.most_suspicious(_MOST_LINES)
+        lines += [(f"group {for_figure(report.groups.names[k])}", "", course.groups[k]) for k in shown]
+    values = np.array([line for _, _, line in lines]) / math.log(10)
     need = -math.log10(report.alpha)
     top = 1.05 * max(need + 1, values[np.isfinite(values)].max(initial=0.0))
-    colors = {"overall": "black", "largest of any arm so far": "#999999"}
-    for name, powers in zip(lines, values.clip(max=top), strict=True):
-        axes.plot(course.rounds, powers, label=for_figure(name), color=colors.get(name))
+    for (name, color, _), powers in zip(lines, values.clip(max=top), strict=True):
+        axes.plot(course.rounds, powers, label=name, color=color or None)
     label = f"{1 / report.alpha:.3g}, needed at level {report.alpha:g}"
     axes.axhline(need, color="black", linewidth=1, linestyle=":", label=label)
     axes.set(title="Evidence against the stated exposures", xlabel="round", ylabel="e-value", ylim=(None, top))
