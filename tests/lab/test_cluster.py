@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import json
@@ -401,7 +402,8 @@ class TestRefusals:
     def test_workers_that_do_not_answer(
         self, machines: Machines, said: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(module, "ANSWER", 0.0)
+        monkeypatch.setattr(module, "ANSWER", 0.01)
+        monkeypatch.setattr("distributed.Client.run", lambda *_, **__: asyncio.sleep(3600.0))
         with cluster(machines.address, say=said.append) as executor:
             assert executor.submit(pow, 2, 2).result(SOON) == 4
         assert len(said) == 1
