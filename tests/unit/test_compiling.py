@@ -52,17 +52,15 @@ bits = hashlib.sha256(b"".join(values.tobytes() for values in (*player.tally, pl
 print(json.dumps({"bits": bits.hexdigest(), "cache": str(compiling.cache_directory()), "source": compiling.__file__}))
 """
 WHOLE = """
-import dataclasses, hashlib, json, time
+import dataclasses, hashlib, json
 import numpy as np
 import meritfair as mf
 
 arms = mf.datasets.synthetic(5, seed=1)
-began = time.perf_counter()
 run = mf.simulate(arms, mf.MeritFair(), budget=1, episodes=5, horizon=20, runs=2, seed=1, workers=2)
-seconds = time.perf_counter() - began
 values = [getattr(run, field.name) for field in dataclasses.fields(run)]
 bits = hashlib.sha256(b"".join(value.tobytes() for value in values if isinstance(value, np.ndarray)))
-print(json.dumps({"bits": bits.hexdigest(), "seconds": seconds}))
+print(json.dumps({"bits": bits.hexdigest()}))
 """
 
 
@@ -229,15 +227,14 @@ def test_an_empty_variable_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("named", [True, False], ids=["NUMBA_CACHE_DIR", "home"])
-def test_without_a_place_to_write_it_works_uncached_and_says_so(named: bool, tmp_path: Path) -> None:
+def test_without_a_place_to_write_it_works_uncached_and_says_so(tmp_path: Path) -> None:
     # A path below a file cannot be made by anyone, not even by root.
     package = copy_of_the_package(tmp_path / "source")
     (tmp_path / "file").write_text("")
     nowhere = tmp_path / "file" / "x"
     good, _ = tell(SMALL, PYTHONPATH=package.parent, NUMBA_CACHE_DIR=tmp_path / "kept")
     places = {"HOME": nowhere, "XDG_CACHE_HOME": nowhere, "LOCALAPPDATA": nowhere}
-    told, err = tell(SMALL, PYTHONPATH=package.parent, NUMBA_CACHE_DIR=nowhere if named else None, **places)
+    told, err = tell(SMALL, PYTHONPATH=package.parent, NUMBA_CACHE_DIR=None, **places)
     assert told["cache"] == "None"
     assert told["bits"] == good["bits"]
     assert err.count(MESSAGE) == 1
@@ -262,7 +259,6 @@ def test_the_first_process_compiles_and_says_so_once_and_the_next_does_neither(t
     assert len(message.splitlines()) == 1
     assert silence == ""
     assert warm["bits"] == cold["bits"]
-    assert warm["seconds"] < cold["seconds"] / 4  # 0.2 s and 16 s
     assert machine_code(tmp_path) == kept
 
 
@@ -312,13 +308,24 @@ def test_what_is_compiled_in_every_process_is_not_said_to_be_compiled_once() -> 
 
 
 @pytest.mark.slow
-def test_many_processes_may_start_cold_at_once(tmp_path: Path) -> None:
-    together = [start(SMALL, NUMBA_CACHE_DIR=tmp_path) for _ in range(3)]
+def test_processes_may_start_cold_at_once_and_survive_a_damaged_cache(tmp_path: Path) -> None:
+    together = [start(SMALL, NUMBA_CACHE_DIR=tmp_path) for _ in range(2)]
     told = [finish(process)[0] for process in together]
     later, silence = tell(SMALL, NUMBA_CACHE_DIR=tmp_path)
     assert {each["bits"] for each in told} == {later["bits"]}
     assert silence == ""  # what they left behind can be used
     assert not [file for file in tmp_path.rglob("*") if file.is_file() and file.suffix != ".code"]
+
+    files = [Path(file) for file in machine_code(tmp_path)]
+    assert len(files) > 1
+    for number, file in enumerate(files):
+        content = file.read_bytes()
+        file.write_bytes(b"" if number == 0 else content[: len(content) // 2] + bytes(len(content) // 2))
+    again, err = tell(SMALL, NUMBA_CACHE_DIR=tmp_path)
+    assert again["bits"] == later["bits"]
+    assert len(err.splitlines()) == 1
+    assert f"damaged machine code in {again['cache']}" in err
+    assert tell(SMALL, NUMBA_CACHE_DIR=tmp_path) == (later, "")  # the files were replaced
 
 
 @pytest.mark.slow
@@ -493,21 +500,6 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(kept: Kept, monkeypatch: p
     monkeypatch.setattr(Path, "write_bytes", full)
     assert kept_in(kept.folder, add_up)(np.arange(10, dtype=np.int32), 4) == 6  # a signature that is not kept yet
     assert [(each, each.read_bytes()) for each in kept.folder.iterdir()] == [(kept.file, kept.good)]
-
-
-@pytest.mark.slow
-def test_a_command_survives_a_damaged_cache(tmp_path: Path) -> None:
-    good, _ = tell(SMALL, NUMBA_CACHE_DIR=tmp_path)
-    files = [Path(file) for file in machine_code(tmp_path)]
-    assert len(files) > 1
-    for number, file in enumerate(files):
-        content = file.read_bytes()
-        file.write_bytes(b"" if number == 0 else content[: len(content) // 2] + bytes(len(content) // 2))
-    told, err = tell(SMALL, NUMBA_CACHE_DIR=tmp_path)
-    assert told["bits"] == good["bits"]
-    assert len(err.splitlines()) == 1
-    assert f"damaged machine code in {told['cache']}" in err
-    assert tell(SMALL, NUMBA_CACHE_DIR=tmp_path) == (good, "")
 
 
 def test_a_kernel_that_numba_may_not_compile_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ def test_every_window_of_a_long_run_has_its_pulls(n_arms: int, budget: int, leas
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "horizon"),
-    [(FaWTQ(least=2, window=10), 1), (FaWTQ(2, 12, update="li"), 1), (FaWT(least=1, window=7), 50)],
+    [(FaWTQ(least=2, window=10), 1), (FaWT(least=1, window=7), 50)],
 )
 def test_every_window_of_a_long_programme_has_its_pulls(policy: FaWT | FaWTQ, horizon: int) -> None:
     arms, rng = mf.datasets.synthetic(n_arms=20, seed=1), np.random.default_rng(2)
