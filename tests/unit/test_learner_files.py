@@ -266,10 +266,10 @@ def test_a_symbolic_link_stays_one(saved: Path) -> None:
 
 
 def test_a_file_that_may_not_be_read_is_told(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(self: Path) -> bytes:
+    def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refused)
+    monkeypatch.setattr(Path, "open", refused)
     with pytest.raises(mf.FileError, match=r"learner\.json: cannot be read: Permission denied"):
         Learner.load(saved)
 

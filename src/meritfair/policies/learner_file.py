@@ -20,7 +20,7 @@ import meritfair
 from meritfair.checks import check_whole
 from meritfair.errors import FileError, InputError
 from meritfair.policies.rows import part
-from meritfair.storage import locked, write_whole
+from meritfair.storage import check_readable, locked, write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,14 +54,9 @@ def versions() -> dict[str, str]:
 
 def read(file: Path) -> dict[str, Any]:
     """Return what a file holds, in the format of today, if it is whole."""
-    if not file.is_file():
-        raise FileError(file, "there is no such file")
+    check_readable(file)
     try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise FileError(file, f"cannot be read: {error.strerror or error}") from None
-    try:
-        values = json.loads(content.decode("utf-8"))
+        values = json.loads(file.read_bytes())
         found, digest = values["format"], values.pop("digest")
         if found not in (FORMAT, _FIRST_FORMAT):
             raise ValueError(f"its format is {found}, not {FORMAT}")
