@@ -13,6 +13,7 @@ from typing import Any
 
 from meritfair.checks import check_whole
 from meritfair.errors import InputError
+from meritfair.texts import several
 
 __all__ = ["available_cores", "available_memory", "check_arms", "check_memory", "check_size"]
 
@@ -79,21 +80,17 @@ def check_size(
 15 years on 1 core: lower horizon, episodes, runs or arms
     """
     R, T, H = check_whole("runs", runs, 1), check_whole("episodes", episodes, 1), check_whole("horizon", horizon, 1)
-    what = f"{_many(R, 'run')} of {_many(T, 'episode')} of {_many(H, 'step')} of {_many(n_arms, 'arm')}"
+    what = f"{several(R, 'run')} of {several(T, 'episode')} of {several(H, 'step')} of {several(n_arms, 'arm')}"
     if policies > 1:
         what = f"{policies} policies with {what}"
     cores = min(available_cores() if workers is None else workers, R)
     seconds = policies * R * T * H * n_arms // (cores * _ARM_STEPS)
     if seconds > _LONGEST:
-        found = f"at least {_in_words(seconds, _SECONDS)} on {_many(cores, 'core')}"
+        found = f"at least {_in_words(seconds, _SECONDS)} on {several(cores, 'core')}"
         raise InputError(f"{what} would take {found}: lower horizon, episodes, runs or arms")
     check_memory(what, policies * R * (_PER_EPISODE * T + _PER_ARM * n_arms), "episodes, runs or arms")
     if T * H > _MOST_STEPS:
         raise InputError(f"{what}: a run must have at most {_MOST_STEPS:,} steps, as counts are exact up to there")
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _in_words(number: int, units: dict[str, int]) -> str:

@@ -1,10 +1,10 @@
-"""Text of users on its way out: to a terminal, into a figure, into a spreadsheet, and back from there."""
+"""Text on its way out: to people, a terminal, a figure, a spreadsheet; and back from there."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["for_figure", "from_spreadsheet", "printable", "to_spreadsheet"]
+__all__ = ["for_figure", "from_spreadsheet", "printable", "several", "to_spreadsheet"]
 
 # Control characters, separators of lines, marks that change the direction of all that follows, and surrogates, which
 # cannot be encoded. Joiners and no-break spaces stay: names have them.
@@ -48,3 +48,14 @@ def to_spreadsheet(text: str) -> str:
 def from_spreadsheet(text: str) -> str:
     """Return the text of which `to_spreadsheet` made this one."""
     return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
+
+
+def several(number: int, word: str) -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> several(1, "run"), several(1000, "run")
+    ('1 run', '1,000 runs')
+    """
+    return f"{number:,} {word}{'s' * (number != 1)}"

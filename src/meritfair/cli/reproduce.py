@@ -123,7 +123,7 @@ def _show(wanted: Plan, played: Played, report: Report) -> None:
 
 def _complain(played: Played, report: Report) -> None:
     """Say what went wrong, if anything did."""
-    from meritfair.lab.wording import several
+    from meritfair.texts import several
 
     tally = played.tally
     for file in tally.damaged:

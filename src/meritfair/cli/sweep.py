@@ -74,7 +74,7 @@ def sweep(
 
 
 def _announce(planned: Sweep, unfinished: list[Task]) -> None:
-    from meritfair.lab.wording import several
+    from meritfair.texts import several
 
     spec, total = planned.spec, len(planned.tasks)
     settings = several(len(spec.settings()), "setting")
@@ -86,7 +86,8 @@ def _announce(planned: Sweep, unfinished: list[Task]) -> None:
 
 
 def _tell(planned: Sweep, tally: Tally, seconds: float) -> None:
-    from meritfair.lab.wording import duration, several
+    from meritfair.lab.wording import duration
+    from meritfair.texts import several
 
     say(f"played {several(tally.played, 'task')} in {duration(seconds)}, kept {tally.kept:,}")
     for file in tally.damaged:

@@ -24,6 +24,7 @@ from meritfair.checks import check_dates, float_array
 from meritfair.errors import InputError
 from meritfair.model.counts import Counts
 from meritfair.tables import EMPTY, numbered, read_table
+from meritfair.texts import several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -196,7 +197,7 @@ class Log:
 
     def __repr__(self) -> str:
         parts = {"row": len(self), "arm": self.n_arms, "transition": self.transitions, "gap": self.gaps}
-        rows, arms, transitions, gaps = (_several(number, word) for word, number in parts.items())
+        rows, arms, transitions, gaps = (f"{number} {word}{'s' * (number != 1)}" for word, number in parts.items())
         return f"Log({rows} of {arms}: {transitions}, {gaps})"
 
 
@@ -279,15 +280,11 @@ def _count_rounds(dates: DateArray, arm: IntArray, names: Sequence[str]) -> tupl
         raise _RowError(
             order[at + 1],
             "round",
-            f"rounds are mostly {_several(length, word)} apart (weeks can be written 2026-W10, months 2026-03), "
-            f"but {names[arm[order[at]]]!r} is here {_several(int(apart[at]), word)} after",
+            f"rounds are mostly {several(length, word)} apart (weeks can be written 2026-W10, months 2026-03), "
+            f"but {names[arm[order[at]]]!r} is here {several(int(apart[at]), word)} after",
             order[at],
         )
-    return place // length, _several(length, word)
-
-
-def _several(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
+    return place // length, several(length, word)
 
 
 def _bit_array(name: str, values: Any) -> IntArray:

@@ -26,9 +26,10 @@ from meritfair.lab.report import FIGURE_SUFFIXES, Report, Section, save_figure, 
 from meritfair.lab.store import Store
 from meritfair.lab.sweep import outcomes, run_sweep
 from meritfair.lab.tasks import Task, tasks, versions
-from meritfair.lab.wording import duration, several
+from meritfair.lab.wording import duration
 from meritfair.machine import available_cores
 from meritfair.progress import following
+from meritfair.texts import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

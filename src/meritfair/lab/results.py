@@ -21,11 +21,12 @@ from meritfair.lab.manifest import Manifest
 from meritfair.lab.resampling import weights
 from meritfair.lab.store import Store
 from meritfair.lab.tasks import CURVES, Outcome, join, read_shard
-from meritfair.lab.wording import Wording, several
+from meritfair.lab.wording import Wording
 from meritfair.metrics import Interval
 from meritfair.storage import check_suffix
 from meritfair.tables import SUFFIXES as NUMBERS
 from meritfair.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
+from meritfair.texts import several
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from meritfair.lab.spec import Setting
+from meritfair.texts import several
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["Wording", "duration", "several"]
+__all__ = ["Wording", "duration"]
 
 _HEADINGS = {"dataset": "data set", "n_arms": "arms", "budget": "budget", "merit": "merit"}  # these first
 _USUAL = {each.name: each.default for each in dataclasses.fields(Setting)}
@@ -102,17 +103,6 @@ class Wording:
 def _rule(name: str, value: Any) -> str:
     words = name.replace("_", " ")
     return f"{words} {value}" if not isinstance(value, bool) else words if value else f"{words}: no"
-
-
-def several(number: int, word: str) -> str:
-    """Return a number of things.
-
-    Examples
-    --------
-    >>> several(1, "run"), several(1000, "run")
-    ('1 run', '1,000 runs')
-    """
-    return f"{number:,} {word}{'s' * (number != 1)}"
 
 
 def duration(seconds: float) -> str:

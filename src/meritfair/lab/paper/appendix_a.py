@@ -41,9 +41,9 @@ from meritfair.lab.paper.panels import add_remark
 from meritfair.lab.report import standing
 from meritfair.lab.resampling import interval_columns, shown, span
 from meritfair.lab.spec import Setting
-from meritfair.lab.wording import several
 from meritfair.parsing import join_settings, split_settings
 from meritfair.plots import new_figure
+from meritfair.texts import several
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,8 +191,8 @@ def _analyse(results: Results, scale: Scale) -> Findings:
     )
     same = {v: span((100 * each.mean for each in rewards_at_same_inequality(panels, v)), 0) for v in VERSIONS}
     headline = (
-        f"Where it is as equal as FaWT-Q, MF-RMAB has {same['li']} % of its reward; with FaWT-Q as in its repository, "
-        f"visits counted at the wrong age, {same['published']} %, and {same['mended']} % with that mended."
+        f"Where it is as equal as FaWT-Q, MF-RMAB has {same['li']} % of its reward; with FaWT-Q as in the MF-RMAB "
+        f"repository, visits counted at the wrong age, {same['published']} %, and {same['mended']} % with that mended."
     )
     found = claims_by_version(panels)
     tables = (_version_table(panels, found), _table(panels))

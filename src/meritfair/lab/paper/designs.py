@@ -29,9 +29,9 @@ from meritfair.lab.paper.artefact import DATASETS, Artefact, Findings, PaperTabl
 from meritfair.lab.paper.growth import SUBLINEAR, exponent
 from meritfair.lab.paper.panels import add_legend, add_remark
 from meritfair.lab.resampling import above, below, every, interval_columns, percent, shown, span
-from meritfair.lab.wording import several
 from meritfair.metrics import interval, ratio_interval
 from meritfair.plots import new_figure
+from meritfair.texts import several
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

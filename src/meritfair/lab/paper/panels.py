@@ -17,8 +17,8 @@ from meritfair.lab.figures import BAND, COLORS, Band, band, draw_band, label_ste
 from meritfair.lab.paper.artefact import DATASETS, PaperTable
 from meritfair.lab.paper.growth import exponent
 from meritfair.lab.resampling import interval_columns, shown
-from meritfair.lab.wording import several
 from meritfair.metrics import interval
+from meritfair.texts import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -32,9 +32,9 @@ from meritfair.lab.resampling import (
     shown,
     weights,
 )
-from meritfair.lab.wording import several
 from meritfair.metrics import Interval, interval, ratio_interval
 from meritfair.plots import new_figure
+from meritfair.texts import several
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

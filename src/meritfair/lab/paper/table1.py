@@ -31,8 +31,8 @@ from meritfair.lab.paper.published import (
     unreached,
 )
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, shown, span, weights
-from meritfair.lab.wording import several
 from meritfair.plots import new_figure
+from meritfair.texts import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
