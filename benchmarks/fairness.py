@@ -20,7 +20,7 @@ from meritfair.cli.show import print_note, print_table, progress_bar
 from meritfair.datasets import instances
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
 
 DATASETS = ("synthetic", "synthetic_alternate", "cpap")
 SIZES = ((5, 1), (20, 4), (100, 20))

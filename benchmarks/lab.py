@@ -15,10 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from meritfair.lab.reproduce import FULL, QUICK, reproduce
 from meritfair.lab.spec import Spec
 from meritfair.lab.sweep import outcomes, run_sweep
 from meritfair.lab.tasks import play, tasks
+from meritfair.reproduction.reproduce import FULL, QUICK, reproduce
 
 if TYPE_CHECKING:
     from collections.abc import Callable

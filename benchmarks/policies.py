@@ -20,13 +20,13 @@ import numpy as np
 
 import meritfair as mf
 from meritfair.cli.show import policy_cell, print_note, print_table, progress_bar
-from meritfair.comparison import COLUMNS
 from meritfair.datasets import instances
 from meritfair.engine.q_learning import explore_less, new_values, rank_by_values
-from meritfair.metrics import intervention_benefit
+from meritfair.simulation.comparison import COLUMNS
+from meritfair.simulation.metrics import intervention_benefit
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
 
 N_ARMS, BUDGET, HORIZON = 20, 4, 200
 LENGTHS, RUNS = (20, 200, 2000), 30

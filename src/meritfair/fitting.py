@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import meritfair
-from meritfair.checks import check_choice
+from meritfair.core.checks import check_choice
+from meritfair.core.errors import InputError
+from meritfair.core.seeding import fresh_seed
+from meritfair.core.tables import data_frame, write_table
+from meritfair.core.texts import for_figure
 from meritfair.datasets.logs import Log
-from meritfair.errors import InputError
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
 from meritfair.model.merit import Exponential, merit_from_settings
 from meritfair.model.posterior import Prior, fit_prior
 from meritfair.model.uncertainty import Assessment, assess
-from meritfair.plots import two_panels
-from meritfair.seeding import fresh_seed
-from meritfair.tables import data_frame, write_table
-from meritfair.texts import for_figure
+from meritfair.simulation.plots import two_panels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
+    from meritfair.core.progress import Progress
     from meritfair.model.merit import Merit
-    from meritfair.progress import Progress
 
 __all__ = ["ESTIMATES", "Fit", "fit"]
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.comparison import compare
 from meritfair.policies import registry
 from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import Lottery
+from meritfair.simulation.comparison import compare
 
 QUICK = ["-d", "cpap", "-n", "6", "-k", "2", "--episodes", "4", "--horizon", "30", "--runs", "3", "--seed", "5"]
 THREE = ["-p", "random", "-p", "merit-fair:estimate=mean", "-p", "whittle"]

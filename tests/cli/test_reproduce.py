@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from lab.made_up import FAILING, PLAIN, TINY
-from meritfair.lab import reproduce as lab
-from meritfair.lab.paper import ARTEFACTS
+from meritfair.reproduction import ARTEFACTS
+from meritfair.reproduction import reproduce as lab
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 
 import meritfair as mf
 from meritfair import testing
-from meritfair.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.policies import Lottery, Policy, PriorityTable, Rotation, StepLearner, View, registry
 from meritfair.policies.drawing import Situation
 from meritfair.policies.learner import Choice, Learner

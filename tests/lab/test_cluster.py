@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from meritfair.errors import FileError, InputError, MissingExtraError
+from meritfair.core.errors import FileError, InputError, MissingExtraError
 from meritfair.lab import cluster as module
 from meritfair.lab import cluster_executor
 from meritfair.lab.cluster import ClusterError, WorkersDied, cluster

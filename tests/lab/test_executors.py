@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from meritfair.errors import FileError, MeritfairError
+from meritfair.core.errors import FileError, MeritfairError
+from meritfair.core.storage import check_suffix
 from meritfair.lab import executors
 from meritfair.lab.executors import Processes, WorkerDied, processes
-from meritfair.storage import check_suffix
 
 AT_ONCE = 10  # seconds; it takes a fraction of one, but machines are busy
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for processes in /proc")

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from meritfair.arrays import FloatArray
-from meritfair.lab.paper import estimates
-from meritfair.lab.paper.appendix_a import APPENDIX_A
-from meritfair.lab.paper.artefact import DATASETS, Artefact, Findings, Results, Scale, Verdict
-from meritfair.lab.paper.designs import DESIGNS, misplaced
-from meritfair.lab.paper.estimates import ESTIMATES, limits, within
-from meritfair.lab.paper.pooled import POOLED
+from meritfair.core.arrays import FloatArray
 from meritfair.lab.spec import Setting
 from meritfair.lab.tasks import Outcome, Task, curve_episodes, play
-from meritfair.metrics import Interval
 from meritfair.model.exposure import fair_exposure
 from meritfair.model.theory import information_limit
+from meritfair.reproduction import estimates
+from meritfair.reproduction.appendix_a import APPENDIX_A
+from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Verdict
+from meritfair.reproduction.designs import DESIGNS, misplaced
+from meritfair.reproduction.estimates import ESTIMATES, limits, within
+from meritfair.reproduction.pooled import POOLED
+from meritfair.simulation.metrics import Interval
 
 ALL = (APPENDIX_A, ESTIMATES, POOLED, DESIGNS)
 FULL = Scale(runs=6)

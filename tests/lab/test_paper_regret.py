@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meritfair.lab import resampling
-from meritfair.lab.paper import growth
-from meritfair.lab.paper.appendix_b import APPENDIX_B_C1, APPENDIX_B_C10
-from meritfair.lab.paper.artefact import DATASETS, SIZES, Artefact, Findings, Scale
-from meritfair.lab.paper.both_ways import OPTIMAL_BOTH_WAYS
-from meritfair.lab.paper.budgets import BUDGETS
-from meritfair.lab.paper.exposure import FIGURE_1, policy_exposure
-from meritfair.lab.paper.regret import FIGURE_2, FIGURE_3, FIGURE_4
 from meritfair.lab.spec import Setting
 from meritfair.lab.tasks import Outcome, Task, curve_episodes, play
-from meritfair.metrics import Interval, interval
+from meritfair.reproduction import growth
+from meritfair.reproduction.appendix_b import APPENDIX_B_C1, APPENDIX_B_C10
+from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Scale
+from meritfair.reproduction.both_ways import OPTIMAL_BOTH_WAYS
+from meritfair.reproduction.budgets import BUDGETS
+from meritfair.reproduction.exposure import FIGURE_1, policy_exposure
+from meritfair.reproduction.regret import FIGURE_2, FIGURE_3, FIGURE_4
+from meritfair.simulation.metrics import Interval, interval
 
 ALL = (FIGURE_1, FIGURE_2, FIGURE_3, FIGURE_4, APPENDIX_B_C1, APPENDIX_B_C10, OPTIMAL_BOTH_WAYS)
 FULL, SMALL, ONE = Scale(), Scale(60, 12), Scale(60, 1)

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from meritfair.arrays import FloatArray
-from meritfair.lab.paper import published
-from meritfair.lab.paper.artefact import DATASETS, SIZES, Findings, Results, Scale, Verdict
-from meritfair.lab.paper.bound import THEOREM_5_5, Theorem55, bounds, first_useful, make_bounds
-from meritfair.lab.paper.published import ALPHA, COMPARISONS, Printed, could_be, make_cell, printed, unreached
-from meritfair.lab.paper.table1 import TABLE_1
+from meritfair.core.arrays import FloatArray
 from meritfair.lab.spec import Setting
 from meritfair.lab.tasks import Outcome, Task, play
 from meritfair.model.merit import Exponential
 from meritfair.model.theory import exposure_regret_bound, regret_bound
+from meritfair.reproduction import published
+from meritfair.reproduction.artefact import DATASETS, SIZES, Findings, Results, Scale, Verdict
+from meritfair.reproduction.bound import THEOREM_5_5, Theorem55, bounds, first_useful, make_bounds
+from meritfair.reproduction.published import ALPHA, COMPARISONS, Printed, could_be, make_cell, printed, unreached
+from meritfair.reproduction.table1 import TABLE_1
 
 FULL = Scale()
 QUICK = Scale(episodes=1000, runs=10, quick=True)

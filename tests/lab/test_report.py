@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 
 from lab.made_up import TINY, Numbers, draw
-from meritfair.lab.figures import Band
-from meritfair.lab.paper import ARTEFACTS
-from meritfair.lab.paper.artefact import Findings, PaperTable, Scale, Verdict
-from meritfair.lab.report import (
+from meritfair.lab.spec import Spec
+from meritfair.lab.spec_file import SpecFile
+from meritfair.reproduction import ARTEFACTS
+from meritfair.reproduction.artefact import Findings, PaperTable, Scale, Verdict
+from meritfair.reproduction.figures import Band
+from meritfair.reproduction.report import (
     Report,
     Section,
     count_verdicts,
@@ -28,9 +30,7 @@ from meritfair.lab.report import (
     standing,
     write_report,
 )
-from meritfair.lab.reproduce import QUICK
-from meritfair.lab.spec import Spec
-from meritfair.lab.spec_file import SpecFile
+from meritfair.reproduction.reproduce import QUICK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from lab.made_up import FAILING, PLAIN, STUMBLING, TINY
-from meritfair.errors import FileError, InputError, MissingExtraError
-from meritfair.lab import reproduce as lab
-from meritfair.lab.paper import ARTEFACTS, BEYOND, HEADLINES
-from meritfair.lab.paper.artefact import Findings, Scale
-from meritfair.lab.report import Report, Section
+from meritfair.core.errors import FileError, InputError, MissingExtraError
 from meritfair.lab.sweep import Tally
+from meritfair.reproduction import ARTEFACTS, BEYOND, HEADLINES
+from meritfair.reproduction import reproduce as lab
+from meritfair.reproduction.artefact import Findings, Scale
+from meritfair.reproduction.report import Report, Section
 
 
 def make(folder: Path, scale: Scale = TINY, only: Sequence[str] = (), **options: object) -> Report:

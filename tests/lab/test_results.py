@@ -30,7 +30,7 @@ from meritfair.lab.store import Store
 from meritfair.lab.sweep import Tally
 from meritfair.lab.tasks import CURVES, Task, curve_episodes, play, tasks
 from meritfair.lab.wording import Wording
-from meritfair.metrics import interval
+from meritfair.simulation.metrics import interval
 
 SPEC = Spec(
     datasets=("cpap", "cpap:noise=0.2"),

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from meritfair.errors import FileError
+from meritfair.core.errors import FileError
 from meritfair.lab import shards, store
 from meritfair.lab.shards import check_seal, pack, unpack
 from meritfair.lab.spec import Setting

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from meritfair.errors import FileError, InputError, MeritfairError
+from meritfair.core.errors import FileError, InputError, MeritfairError
 from meritfair.lab import sweep
 from meritfair.lab.executors import WorkerDied, processes
 from meritfair.lab.running import run_spec
@@ -547,7 +547,7 @@ def test_a_disk_that_is_full_stops_the_sweep_and_keeps_what_is_done(tmp_path: Pa
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
     stopped = attempt(30_000).stderr.splitlines()[-1]
-    assert stopped.startswith("meritfair.errors.FileError: ")
+    assert stopped.startswith("meritfair.core.errors.FileError: ")
     assert stopped.endswith(".parquet: cannot be written: File too large")
     kept = places(tmp_path)
     assert len(kept) == 2  # the small ones, which come first; nothing half written

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import meritfair as mf
-from meritfair.arrays import AnyArray, FloatArray
+from meritfair.core.arrays import AnyArray, FloatArray
 from meritfair.model.allocation import allocate, learning_cap
 from meritfair.model.draws import draw_exposures, joint_exposure
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import meritfair as mf
-from meritfair import metrics
-from meritfair.arrays import AnyArray
+from meritfair.core.arrays import AnyArray
 from meritfair.policies import View
+from meritfair.simulation import metrics
 
 PROBABILITY = st.floats(0.001, 0.999)
 

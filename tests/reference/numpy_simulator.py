@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair import metrics
+from meritfair.core.seeding import stream
 from meritfair.model.arms import Arms
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import Ball
@@ -18,12 +18,12 @@ from meritfair.model.counts import Counts
 from meritfair.model.exposure import fair_exposure, merit_share
 from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import Lottery, Plan, PriorityTable, Rotation
-from meritfair.seeding import stream
+from meritfair.simulation import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from meritfair.arrays import BoolArray, FloatArray, IntArray
+    from meritfair.core.arrays import BoolArray, FloatArray, IntArray
     from meritfair.model.merit import Merit
 
 __all__ = [

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betaln, digamma, expit, gammaln, logsumexp, polygamma
 
 if TYPE_CHECKING:
-    from meritfair.arrays import AnyArray, FloatArray
+    from meritfair.core.arrays import AnyArray, FloatArray
 
 __all__ = ["Classes", "Fit", "climb", "evidence", "expect", "fit", "height", "maximise", "sides", "split"]
 

@@ -10,7 +10,7 @@ from meritfair.engine.bits import ONE
 from reference.compiled import kernel_not_kept
 
 if TYPE_CHECKING:
-    from meritfair.arrays import WordArray
+    from meritfair.core.arrays import WordArray
 
 __all__ = ["wrong_steps"]
 

@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 import meritfair as mf
-from meritfair.arrays import AnyArray, FloatArray, IntArray
 from meritfair.auditing import Audit, DrawLog, audit
+from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 
 ALPHA = 1e-4
 COMPARISONS = 10

@@ -27,7 +27,7 @@ import pytest
 from scipy import stats
 
 import meritfair as mf
-from meritfair.arrays import AnyArray, FloatArray, IntArray
+from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 from meritfair.engine import arrivals
 from meritfair.engine.bits import ONE, count_ones
 from meritfair.engine.chains import start_states

@@ -23,7 +23,7 @@ import pytest
 from scipy import stats
 
 import meritfair as mf
-from meritfair.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.engine.bits import ONE, count_ones
 from meritfair.engine.episodes import Game, Player, Stages, new_player, play_open_loop, stages
 from meritfair.engine.lotteries import PULLS

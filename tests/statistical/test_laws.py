@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 import meritfair as mf
-from meritfair.arrays import AnyArray
+from meritfair.core.arrays import AnyArray
 from reference import plain
 
 ALPHA = 1e-4

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 import meritfair as mf
-from meritfair.arrays import FloatArray
+from meritfair.core.arrays import FloatArray
 from meritfair.model.posterior import Posterior, Prior, fit_prior
 
 ALPHA = 1e-4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.arrays import FloatArray
+from meritfair.core.arrays import FloatArray
 from meritfair.model.allocation import allocate, check_bounds, learning_cap
 from reference import plain
 

@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from meritfair.arrays import AnyArray, FloatArray
 from meritfair.auditing import DrawLog, audit, read_draws
 from meritfair.auditing.evidence import _log_sums
 from meritfair.auditing.report import readable
-from meritfair.errors import FileError, InputError
+from meritfair.core.arrays import AnyArray, FloatArray
+from meritfair.core.errors import FileError, InputError
 
 SHIFTS = [sign * 0.005 * 2**k for k in range(10) for sign in (1, -1)]
 Row = tuple[int, str, float, int, str]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair import bench
 from meritfair.cli import main
+from meritfair.simulation import bench
 
 
 @numba.njit

@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import meritfair as mf
-from meritfair.comparison import COLUMNS, Column, Comparison, compare
-from meritfair.metrics import Interval
-from meritfair.plots import place_labels, plot_comparison, trade_off
 from meritfair.policies import registry
 from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import Lottery
-from meritfair.simulation import policy_under
+from meritfair.simulation.comparison import COLUMNS, Column, Comparison, compare
+from meritfair.simulation.metrics import Interval
+from meritfair.simulation.plots import place_labels, plot_comparison, trade_off
+from meritfair.simulation.simulate import policy_under
 
 QUICK: dict[str, Any] = {"budget": 2, "episodes": 6, "horizon": 40, "seed": 3}
 SETS = mf.datasets.instances("cpap", 6, 5, seed=2)

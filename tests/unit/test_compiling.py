@@ -29,7 +29,7 @@ from meritfair.engine import compiling
 from reference.compiled import kernel_not_kept
 
 if TYPE_CHECKING:
-    from meritfair.arrays import IntArray
+    from meritfair.core.arrays import IntArray
 
 SOURCE = Path(mf.__file__).parent
 ENGINE = sorted((SOURCE / "engine").glob("*.py"))

@@ -8,7 +8,7 @@ import pytest
 from scipy import optimize, special, stats
 
 import meritfair as mf
-from meritfair.arrays import AnyArray, FloatArray
+from meritfair.core.arrays import AnyArray, FloatArray
 from meritfair.model.confidence import BALLS
 from reference import plain
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.arrays import FloatArray
+from meritfair.core.arrays import FloatArray
 from meritfair.model.draws import draw_exposures, joint_exposure
 from reference import plain
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import meritfair as mf
-from meritfair import metrics
-from meritfair.arrays import AnyArray, FloatArray, IntArray, WordArray
+from meritfair.core.arrays import AnyArray, FloatArray, IntArray, WordArray
 from meritfair.engine.bits import ALL
 from meritfair.engine.chains import (
     LONGEST,
@@ -76,6 +75,7 @@ from meritfair.model.allocation import allocate, learning_cap
 from meritfair.model.confidence import BALLS, ESTIMATES
 from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import PriorityTable
+from meritfair.simulation import metrics
 from reference.compiled import kernel_not_kept
 
 MASK = (1 << 64) - 1

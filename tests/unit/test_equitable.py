@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from scipy.stats import norm
 
 import meritfair as mf
-from meritfair.arrays import AnyArray, FloatArray
+from meritfair.core.arrays import AnyArray, FloatArray
 from meritfair.model.fluid import GroupWorth, arm_worth, divide_budget, group_worth
 from meritfair.model.whittle import whittle_index
 from meritfair.policies.base import View

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from meritfair.errors import FileError, InputError, MeritfairError, MissingExtraError
+from meritfair.core.errors import FileError, InputError, MeritfairError, MissingExtraError
 
 
 @pytest.mark.parametrize(

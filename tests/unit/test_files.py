@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meritfair as mf
+from meritfair.core.tables import read_table, write_table
+from meritfair.core.texts import from_spreadsheet, to_spreadsheet
 from meritfair.datasets import read_arms, write_arms
-from meritfair.tables import read_table, write_table
-from meritfair.texts import from_spreadsheet, to_spreadsheet
 
 HEADER = "arm,p00,p01,p10,p11\n"
 

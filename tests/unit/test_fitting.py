@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import meritfair as mf
-from meritfair.arrays import AnyArray
+from meritfair.core.arrays import AnyArray
 from meritfair.datasets.logs import Log
 from meritfair.fitting import Fit, fit
 from meritfair.model.posterior import Prior

@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import meritfair as mf
-from meritfair.arrays import AnyArray
+from meritfair.core.arrays import AnyArray
 from meritfair.gym import ENV_ID, Pulls, RestlessBanditEnv, RestlessBanditVectorEnv, register
 
 ALPHA = 1e-4

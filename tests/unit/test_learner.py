@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.arrays import FloatArray, IntArray
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.policies import Lottery, Policy, PriorityTable, Rotation, StepLearner, View, create, names
 from meritfair.policies.learner import Choice, Learner
 from meritfair.policies.own import as_policy, policy_from_function

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair import machine
+from meritfair.core import machine
 from meritfair.lab.spec import Spec
 from meritfair.lab.tasks import tasks
 
@@ -26,7 +26,7 @@ TOO_LARGE = [
 @pytest.fixture(autouse=True)
 def two_cores_and_8_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "available_cores", lambda: 2)
-    monkeypatch.setattr("meritfair.simulation.available_cores", lambda: 2)
+    monkeypatch.setattr("meritfair.simulation.simulate.available_cores", lambda: 2)
     monkeypatch.setattr(machine, "available_memory", lambda: 8 * 10**9)
 
 

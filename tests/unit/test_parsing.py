@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import meritfair as mf
-from meritfair.parsing import as_inner, join_settings, split_inner, split_settings
+from meritfair.core.parsing import as_inner, join_settings, split_inner, split_settings
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from scipy import integrate, stats
 from scipy.special import betaln, digamma, expit, gammaln, polygamma
 
 import meritfair as mf
-from meritfair.arrays import AnyArray, FloatArray
+from meritfair.core.arrays import AnyArray, FloatArray
+from meritfair.core.errors import InputError
 from meritfair.engine import gammas, pooling
-from meritfair.errors import InputError
 from meritfair.model.posterior import Posterior, Prior, fit_prior
 from reference import pooling as reference
 from reference.compiled import kernel_not_kept

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 import meritfair as mf
-from meritfair.arrays import AnyArray, FloatArray
+from meritfair.core.arrays import AnyArray, FloatArray
 from meritfair.model.stationary import best_exposure
 from meritfair.policies.base import View
 from meritfair.policies.prob_fair import ProbFair

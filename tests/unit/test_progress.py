@@ -11,7 +11,7 @@ import pytest
 
 import meritfair as mf
 from meritfair.cli.show import progress_bar
-from meritfair.progress import bar, following
+from meritfair.core.progress import bar, following
 
 ARMS = mf.datasets.synthetic(n_arms=3, seed=1)
 QUICK: dict[str, Any] = {"budget": 1, "episodes": 3, "horizon": 10, "seed": 1}
@@ -48,7 +48,7 @@ class OutStream(LogFile):
 
 def on(monkeypatch: pytest.MonkeyPatch, stream: LogFile) -> LogFile:
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr("meritfair.progress._REDRAWN", 0.0)  # every state is drawn
+    monkeypatch.setattr("meritfair.core.progress._REDRAWN", 0.0)  # every state is drawn
     return stream
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import meritfair as mf
-from meritfair.plots import exposure_bars, plot_runs, regret_curve
+from meritfair.simulation.plots import exposure_bars, plot_runs, regret_curve
 
 
 @pytest.fixture(scope="module")

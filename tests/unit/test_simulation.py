@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import meritfair as mf
+from meritfair.core.seeding import stream
 from meritfair.policies import Lottery, Plan, PriorityTable, StepLearner, View
-from meritfair.seeding import stream
 from reference import numpy_simulator, plain
 
 ARMS = mf.datasets.synthetic(n_arms=4, seed=5)

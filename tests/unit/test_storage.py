@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import meritfair as mf
-from meritfair.storage import locked, write_whole
+from meritfair.core.storage import locked, write_whole
 
 
 @pytest.fixture(autouse=True)

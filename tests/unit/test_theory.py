@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.arrays import FloatArray
+from meritfair.core.arrays import FloatArray
 from meritfair.model import theory
 from meritfair.model.allocation import allocate
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import meritfair as mf
-from meritfair.arrays import AnyArray, BoolArray, FloatArray
+from meritfair.core.arrays import AnyArray, BoolArray, FloatArray
 from meritfair.model.posterior import Posterior, Prior
 from meritfair.model.uncertainty import Assessment, assess
 

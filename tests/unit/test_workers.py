@@ -304,7 +304,7 @@ def test_an_error_in_one_run_stops_the_others(policy: mf.Policy, monkeypatch: py
             raise MemoryError("no room for the third")
         return new_player(*arguments, **options)
 
-    monkeypatch.setattr("meritfair.playing.new_player", no_room_for_three)
+    monkeypatch.setattr("meritfair.simulation.runner.new_player", no_room_for_three)
     assert_stops_at_once(lambda: play(policy, **LONG, runs=3, workers=3), MemoryError, "no room for the third")
 
 

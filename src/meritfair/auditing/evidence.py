@@ -50,8 +50,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from meritfair.arrays import AnyArray, FloatArray, IntArray
     from meritfair.auditing.log import DrawLog
+    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 
 __all__ = [
     "DIRECTIONS",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.plots import two_panels
-from meritfair.texts import for_figure
+from meritfair.core.texts import for_figure
+from meritfair.simulation.plots import two_panels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.arrays import frozen
-from meritfair.checks import check_dates, float_array
-from meritfair.errors import FileError, InputError
-from meritfair.tables import Table, numbered, read_table
+from meritfair.core.arrays import frozen
+from meritfair.core.checks import check_dates, float_array
+from meritfair.core.errors import FileError, InputError
+from meritfair.core.tables import Table, numbered, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from meritfair.arrays import AnyArray, BoolArray, FloatArray, IntArray
+    from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
 __all__ = ["DrawLog", "read_draws"]
 
@@ -60,7 +60,7 @@ class DrawLog:
     >>> DrawLog([1, 1], ["Ada", "Ada"], [0.7, 0.3], [1, 0])
     Traceback (most recent call last):
     ...
-    meritfair.errors.InputError: the arm 'Ada' has two rows for round 1
+    meritfair.core.errors.InputError: the arm 'Ada' has two rows for round 1
     """
 
     def __init__(

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from meritfair.checks import check_choice
-from meritfair.errors import InputError
-from meritfair.tables import data_frame, write_table
+from meritfair.core.checks import check_choice
+from meritfair.core.errors import InputError
+from meritfair.core.tables import data_frame, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from meritfair.arrays import BoolArray, FloatArray, IntArray
+    from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["Audit", "AuditTable", "Budget", "Course", "Evidence", "Violation", "readable"]
 

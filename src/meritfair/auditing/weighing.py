@@ -21,15 +21,15 @@ from meritfair.auditing.evidence import (
 )
 from meritfair.auditing.log import DrawLog
 from meritfair.auditing.report import Audit, AuditTable, Budget, Evidence, Violation
-from meritfair.checks import check_flag, check_number
-from meritfair.errors import InputError
-from meritfair.progress import following
+from meritfair.core.checks import check_flag, check_number
+from meritfair.core.errors import InputError
+from meritfair.core.progress import following
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from meritfair.arrays import FloatArray, IntArray
-    from meritfair.progress import Progress
+    from meritfair.core.arrays import FloatArray, IntArray
+    from meritfair.core.progress import Progress
 
 __all__ = ["audit"]
 

@@ -12,7 +12,7 @@ import typer
 
 import meritfair
 from meritfair.cli.show import say
-from meritfair.errors import MeritfairError
+from meritfair.core.errors import MeritfairError
 
 __all__ = ["app", "main"]
 

@@ -9,7 +9,7 @@ import typer
 
 from meritfair.cli.options import JsonOption, PlotOption, number_option, out_option
 from meritfair.cli.show import Files, check_out, check_plot, print_json, print_note, print_table, progress_bar
-from meritfair.texts import printable
+from meritfair.core.texts import printable
 
 if TYPE_CHECKING:
     from meritfair.auditing import Audit, AuditTable
@@ -58,7 +58,7 @@ def audit(
     """
     from meritfair.auditing import audit as weigh
     from meritfair.auditing import read_draws
-    from meritfair.checks import check_number
+    from meritfair.core.checks import check_number
 
     check_number("alpha", alpha, 0.0, 1.0, open_ends=True)
     check_plot(plot)

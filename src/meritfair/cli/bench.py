@@ -22,9 +22,9 @@ def bench(
     as_json: JsonOption = False,
 ) -> None:
     """Measure the engine: against a plain compiled loop, for many arms, and with several workers."""
-    from meritfair import bench as measuring
-    from meritfair.machine import available_cores
-    from meritfair.storage import write_whole
+    from meritfair.core.machine import available_cores
+    from meritfair.core.storage import write_whole
+    from meritfair.simulation import bench as measuring
 
     files = Files(out)
     episodes, largest = (1000, 10_000) if quick else (10_000, 1_000_000)

@@ -8,7 +8,7 @@ from typing import Any
 
 from meritfair.cli.options import JsonOption
 from meritfair.cli.show import print_json, print_note, print_table, say
-from meritfair.errors import MeritfairError
+from meritfair.core.errors import MeritfairError
 
 __all__ = ["datasets", "policies"]
 

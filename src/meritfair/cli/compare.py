@@ -43,10 +43,10 @@ from meritfair.cli.show import (
     print_table,
     say,
 )
-from meritfair.progress import bar
+from meritfair.core.progress import bar
 
 if TYPE_CHECKING:
-    from meritfair.comparison import Comparison
+    from meritfair.simulation.comparison import Comparison
 
 __all__ = ["EXAMPLES", "compare"]
 
@@ -92,9 +92,9 @@ def compare(
     Without --policy: all there are, the most rewarding first; those that
     cannot be played with these arms and this budget are told below the table.
     """
-    from meritfair.comparison import SUFFIXES
-    from meritfair.comparison import compare as play
-    from meritfair.seeding import fresh_seed
+    from meritfair.core.seeding import fresh_seed
+    from meritfair.simulation.comparison import SUFFIXES
+    from meritfair.simulation.comparison import compare as play
 
     root = fresh_seed(seed)
     rules = make_rules(merit, design, floor, cap, ball, delta)
@@ -167,7 +167,7 @@ _LEGEND = (
 
 
 def _show(found: Comparison) -> None:
-    from meritfair.comparison import COLUMNS, ORACLE
+    from meritfair.simulation.comparison import COLUMNS, ORACLE
 
     rows = []
     for label, measures in found.measures.items():

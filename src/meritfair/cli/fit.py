@@ -21,7 +21,7 @@ from meritfair.cli.options import (
     out_option,
 )
 from meritfair.cli.show import Files, check_out, check_plot, print_json, print_note, print_table, progress_bar, say
-from meritfair.texts import printable
+from meritfair.core.texts import printable
 
 if TYPE_CHECKING:
     from meritfair.datasets.logs import Log

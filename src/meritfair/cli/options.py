@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meritfair.cli.show import say
-from meritfair.errors import InputError
-from meritfair.parsing import split_settings
+from meritfair.core.errors import InputError
+from meritfair.core.parsing import split_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -226,7 +226,7 @@ def make_rules(merit: str, design: str, floor: float, cap: float, ball: str, del
 
 def make_policies(texts: Sequence[str], rules: Mapping[str, Any]) -> dict[str, Policy]:
     """Make policies from the texts of --policy; the rules (merit, delta, …) apply where one has such settings."""
-    from meritfair.simulation import policy_under
+    from meritfair.simulation.simulate import policy_under
 
     if len(set(texts)) < len(texts):
         raise InputError(f"the same policy twice: {', '.join(texts)}")
@@ -250,8 +250,8 @@ def make_arms(
 ) -> tuple[Arms, ...]:
     """Make the arms of each run from the options that say which, if so much can be played on them."""
     from meritfair import datasets
-    from meritfair.checks import check_budget, check_whole
-    from meritfair.machine import check_size
+    from meritfair.core.checks import check_budget, check_whole
+    from meritfair.core.machine import check_size
 
     length: dict[str, int] = {"runs": runs, "episodes": episodes, "horizon": horizon, "policies": policies}
     if file is not None:

@@ -11,11 +11,11 @@ import typer
 
 from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
 from meritfair.cli.show import print_json, print_note, print_table, say
-from meritfair.progress import bar
+from meritfair.core.progress import bar
 
 if TYPE_CHECKING:
-    from meritfair.lab.report import Report
-    from meritfair.lab.reproduce import Plan, Played
+    from meritfair.reproduction.report import Report
+    from meritfair.reproduction.reproduce import Plan, Played
 
 __all__ = ["EXAMPLES", "reproduce"]
 
@@ -54,7 +54,7 @@ def reproduce(
     if names:
         _list(as_json)
         return
-    from meritfair.lab import reproduce as lab
+    from meritfair.reproduction import reproduce as lab
 
     scale = lab.QUICK if quick else lab.FULL
     executor = make_executor(cluster, workers)
@@ -73,7 +73,7 @@ def reproduce(
 
 
 def _list(as_json: bool) -> None:
-    from meritfair.lab.paper import ARTEFACTS
+    from meritfair.reproduction import ARTEFACTS
 
     if as_json:
         print_json([{"name": each.name, "title": each.title} for each in ARTEFACTS])
@@ -123,7 +123,7 @@ def _show(wanted: Plan, played: Played, report: Report) -> None:
 
 def _complain(played: Played, report: Report) -> None:
     """Say what went wrong, if anything did."""
-    from meritfair.texts import several
+    from meritfair.core.texts import several
 
     tally = played.tally
     for file in tally.damaged:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from meritfair.errors import InputError, MissingExtraError
-from meritfair.progress import bar, in_parts
-from meritfair.texts import printable
+from meritfair.core.errors import InputError, MissingExtraError
+from meritfair.core.progress import bar, in_parts
+from meritfair.core.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -129,8 +129,8 @@ def check_plot(plot: Path | None) -> None:
 
 def check_out(out: Path | None, what: str, suffixes: tuple[str, ...] = ()) -> None:
     """Refuse a table of `what`, in the plural, that could not be written, before anything is read."""
-    from meritfair.storage import check_suffix
-    from meritfair.tables import SUFFIXES
+    from meritfair.core.storage import check_suffix
+    from meritfair.core.tables import SUFFIXES
 
     if out is not None:
         check_suffix(out, what, suffixes or SUFFIXES)
@@ -163,7 +163,7 @@ class Files:
 
     def plot(self, file: Path | None, draw: Callable[[], Any]) -> None:
         """Write a figure that was asked for, whole or not at all."""
-        from meritfair.storage import write_whole
+        from meritfair.core.storage import write_whole
 
         def write(path: Path) -> None:
             figure = draw()

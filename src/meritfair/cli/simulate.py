@@ -38,13 +38,13 @@ from meritfair.cli.options import (
     out_option,
 )
 from meritfair.cli.show import Files, check_plot, policy_cell, print_json, print_note, print_table, progress_bar
-from meritfair.errors import InputError
+from meritfair.core.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from meritfair.metrics import Interval
-    from meritfair.run import Run
+    from meritfair.simulation.metrics import Interval
+    from meritfair.simulation.run import Run
 
 __all__ = ["EXAMPLES", "simulate"]
 
@@ -97,8 +97,8 @@ def simulate(
 
     Without --policy: merit-fair (the paper's MF-RMAB) and optimal (its baseline).
     """
-    from meritfair.seeding import fresh_seed
-    from meritfair.simulation import simulate as play
+    from meritfair.core.seeding import fresh_seed
+    from meritfair.simulation.simulate import simulate as play
 
     root = fresh_seed(seed)
     texts = policy or ["merit-fair", "optimal"]
@@ -147,7 +147,7 @@ def simulate(
 
 
 def _figure(results: dict[str, Run]) -> Figure:
-    from meritfair.plots import plot_runs
+    from meritfair.simulation.plots import plot_runs
 
     return plot_runs(list(results.values()), list(results))
 

@@ -11,7 +11,7 @@ import typer
 
 from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
 from meritfair.cli.show import Files, check_out, print_json, print_note, print_table, say
-from meritfair.progress import bar
+from meritfair.core.progress import bar
 
 if TYPE_CHECKING:
     from meritfair.lab.results import Results
@@ -74,7 +74,7 @@ def sweep(
 
 
 def _announce(planned: Sweep, unfinished: list[Task]) -> None:
-    from meritfair.texts import several
+    from meritfair.core.texts import several
 
     spec, total = planned.spec, len(planned.tasks)
     settings = several(len(spec.settings()), "setting")
@@ -86,8 +86,8 @@ def _announce(planned: Sweep, unfinished: list[Task]) -> None:
 
 
 def _tell(planned: Sweep, tally: Tally, seconds: float) -> None:
+    from meritfair.core.texts import several
     from meritfair.lab.wording import duration
-    from meritfair.texts import several
 
     say(f"played {several(tally.played, 'task')} in {duration(seconds)}, kept {tally.kept:,}")
     for file in tally.damaged:

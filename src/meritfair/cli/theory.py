@@ -27,7 +27,7 @@ from meritfair.cli.show import print_json, print_note, print_table, progress_bar
 if TYPE_CHECKING:
     from meritfair.model.arms import Arms
     from meritfair.model.merit import Merit
-    from meritfair.run import Run
+    from meritfair.simulation.run import Run
 
 __all__ = ["EXAMPLES", "theory"]
 
@@ -53,9 +53,9 @@ def theory(
 
     t0, G, eta and omega are known only from a run, so one run of merit-fair is simulated.
     """
+    from meritfair.core.seeding import fresh_seed
     from meritfair.policies import MeritFair
-    from meritfair.seeding import fresh_seed
-    from meritfair.simulation import simulate
+    from meritfair.simulation.simulate import simulate
 
     root = fresh_seed(seed)
     g = make_merit(merit)

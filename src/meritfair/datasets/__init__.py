@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from meritfair.checks import check_flag, check_known, check_settings, check_whole
+from meritfair.core.checks import check_flag, check_known, check_settings, check_whole
+from meritfair.core.machine import check_arms
+from meritfair.core.seeding import fresh_seed
 from meritfair.datasets.cpap import cpap
 from meritfair.datasets.files import read_arms, write_arms
 from meritfair.datasets.synthetic import synthetic, synthetic_alternate
-from meritfair.machine import check_arms
-from meritfair.seeding import fresh_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -37,17 +37,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_flag, check_number
+from meritfair.core.checks import check_choice, check_flag, check_number
+from meritfair.core.errors import InputError
+from meritfair.core.machine import check_arms
+from meritfair.core.seeding import fresh_seed, stream
 from meritfair.datasets.synthetic import legacy_seed
-from meritfair.errors import InputError
-from meritfair.machine import check_arms
 from meritfair.model.arms import Arms
-from meritfair.seeding import fresh_seed, stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
 
 __all__ = ["VARIANTS", "cpap"]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.tables import read_table, write_table
 from meritfair.model.arms import Arms
-from meritfair.tables import read_table, write_table
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.arrays import frozen
-from meritfair.checks import check_dates, float_array
-from meritfair.errors import InputError
+from meritfair.core.arrays import frozen
+from meritfair.core.checks import check_dates, float_array
+from meritfair.core.errors import InputError
+from meritfair.core.tables import EMPTY, numbered, read_table
+from meritfair.core.texts import several
 from meritfair.model.counts import Counts
-from meritfair.tables import EMPTY, numbered, read_table
-from meritfair.texts import several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from meritfair.arrays import AnyArray, BoolArray, DateArray, IntArray
+    from meritfair.core.arrays import AnyArray, BoolArray, DateArray, IntArray
 
 __all__ = ["Log", "read_log"]
 

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.checks import check_flag, check_number, check_whole
-from meritfair.errors import InputError
-from meritfair.machine import check_arms
+from meritfair.core.checks import check_flag, check_number, check_whole
+from meritfair.core.errors import InputError
+from meritfair.core.machine import check_arms
+from meritfair.core.seeding import fresh_seed, stream
 from meritfair.model.arms import Arms
-from meritfair.seeding import fresh_seed, stream
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
 
 __all__ = ["legacy_seed", "synthetic", "synthetic_alternate"]
 

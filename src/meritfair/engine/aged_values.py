@@ -27,7 +27,7 @@ from meritfair.engine.compiling import part, stage
 from meritfair.engine.windows import keep_windows, note_pulls, setting
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
 
 __all__ = [
     "learn_as_mended",

@@ -39,7 +39,7 @@ from meritfair.engine.lotteries import (
 from meritfair.engine.random import LANES, next_word, open_uniform, random_words, threshold, toss_words, uniform
 
 if TYPE_CHECKING:
-    from meritfair.arrays import ByteArray, FloatArray, IntArray, WordArray
+    from meritfair.core.arrays import ByteArray, FloatArray, IntArray, WordArray
 
 __all__ = ["draw_by_arrival"]
 

@@ -22,7 +22,7 @@ from meritfair.engine.compiling import inlined, part, stage
 from meritfair.engine.random import LANES, LEVELS, ROW, ROW_2, ROW_3, advance, below, mask, next_word, sign, thresholds
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray, IntArray, WordArray
+    from meritfair.core.arrays import FloatArray, IntArray, WordArray
 
 __all__ = [
     "LONGEST",

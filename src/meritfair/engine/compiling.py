@@ -28,8 +28,8 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 from numba.extending import intrinsic
 
-from meritfair.errors import FileError, MeritfairError
-from meritfair.storage import write_whole
+from meritfair.core.errors import FileError, MeritfairError
+from meritfair.core.storage import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,8 +1,9 @@
 """How long arms wait for an episode that visits all their states and actions: the paper's G, on the way.
 
 G by the definition is the longest wait of any arm. The authors' code lists each arm's waits and takes the list
-that is largest *entry by entry* (see `meritfair.metrics`). Their list is found without keeping all lists: `leader`
-is the largest so far, and each arm remembers only how many of its own entries agree with it, or that it is out.
+that is largest *entry by entry* (see `meritfair.simulation.metrics`). Their list is found without keeping all lists:
+`leader` is the largest so far, and each arm remembers only how many of its own entries agree with it, or that it is
+out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from meritfair.engine.compiling import inlined, part
 
 if TYPE_CHECKING:
-    from meritfair.arrays import IntArray
+    from meritfair.core.arrays import IntArray
 
 __all__ = ["Coverage", "coverage_gaps", "new_coverage", "note_episode"]
 

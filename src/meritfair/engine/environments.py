@@ -24,7 +24,7 @@ from meritfair.engine.compiling import kernel, part
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray, IntArray, WordArray
+    from meritfair.core.arrays import FloatArray, IntArray, WordArray
     from meritfair.engine.bits import Word
 
 __all__ = ["generator_at", "generator_words", "step_environments"]

@@ -57,7 +57,7 @@ from meritfair.engine.rules import (
 from meritfair.engine.steps import Choosing, Steps, play_steps_of
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray, IntArray, WordArray
+    from meritfair.core.arrays import FloatArray, IntArray, WordArray
 
 __all__ = [
     "Game",

@@ -34,7 +34,7 @@ from meritfair.engine.lotteries import COINS, DRAWN, LIMITS, ORDER, PULLS, ZERO,
 from meritfair.engine.random import LEVELS, mask, next_word, random_words, sign, threshold, toss_words
 
 if TYPE_CHECKING:
-    from meritfair.arrays import BoolArray, FloatArray, IntArray, WordArray
+    from meritfair.core.arrays import BoolArray, FloatArray, IntArray, WordArray
 
 __all__ = ["draw_by_rounding", "draw_once_each", "draw_systematically"]
 

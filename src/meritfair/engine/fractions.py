@@ -37,7 +37,7 @@ import numpy as np
 from meritfair.engine.compiling import stage
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
 
 __all__ = ["new_debts", "rank_by_debt"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from meritfair.engine.compiling import part
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
 
 __all__ = ["TABLE", "log_rise", "rises", "tabulate_logs", "tabulate_slopes"]
 

@@ -21,7 +21,7 @@ import numpy as np
 from meritfair.engine.compiling import part, stage
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
 
 __all__ = ["Race", "include", "new_race"]
 

@@ -24,7 +24,7 @@ from meritfair.engine.rules import (
 from meritfair.engine.selection import smallest
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
     from meritfair.engine.chains import Tally
     from meritfair.engine.rules import BallRule
 

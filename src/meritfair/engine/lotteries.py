@@ -25,7 +25,7 @@ from meritfair.engine.compiling import part, stage
 from meritfair.engine.random import LANES, uniform
 
 if TYPE_CHECKING:
-    from meritfair.arrays import ByteArray, FloatArray, IntArray, WordArray
+    from meritfair.core.arrays import ByteArray, FloatArray, IntArray, WordArray
 
 __all__ = [
     "ARMS",

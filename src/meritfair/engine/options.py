@@ -21,7 +21,7 @@ from meritfair.engine.random import open_uniform, uniform
 from meritfair.engine.rules import BERNSTEIN, OPTIMISTIC, PESSIMISTIC
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray, WordArray
+    from meritfair.core.arrays import FloatArray, WordArray
 
 __all__ = ["allot", "draw_posterior", "tighten"]
 

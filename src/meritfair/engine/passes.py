@@ -30,7 +30,7 @@ from meritfair.engine.lotteries import (
 from meritfair.engine.random import threshold, toss_words
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray, IntArray, WordArray
+    from meritfair.core.arrays import FloatArray, IntArray, WordArray
 
 __all__ = ["draw_in_passes"]
 

@@ -45,7 +45,7 @@ from meritfair.engine.compiling import inlined, part, stage
 from meritfair.engine.gammas import TABLE, log_rise, rises, tabulate_logs, tabulate_slopes
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
 
 __all__ = ["MAX_CLASSES", "Pool", "fitted_prior", "new_pool", "pool", "refits_at"]
 

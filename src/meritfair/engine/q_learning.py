@@ -20,7 +20,7 @@ import numpy as np
 from meritfair.engine.compiling import part, stage
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
 
 __all__ = [
     "explore_by_setting",

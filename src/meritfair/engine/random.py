@@ -26,7 +26,7 @@ from meritfair.engine.bits import ALL, NONE, ONE, Word
 from meritfair.engine.compiling import part
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray, WordArray
+    from meritfair.core.arrays import FloatArray, WordArray
 
 __all__ = [
     "LANES",

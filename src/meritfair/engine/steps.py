@@ -20,7 +20,7 @@ from meritfair.engine.random import new_source, next_word, open_uniform, thresho
 from meritfair.engine.selection import smallest
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray, IntArray, WordArray
+    from meritfair.core.arrays import FloatArray, IntArray, WordArray
     from meritfair.engine.chains import Tally
 
 __all__ = [

@@ -69,7 +69,7 @@ from meritfair.engine.compiling import part, stage
 from meritfair.engine.selection import smallest
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
     from meritfair.engine.bits import Word
 
 __all__ = ["keep_windows", "new_windows", "note_pulls", "rank_by_table_in_windows", "setting"]

@@ -15,7 +15,7 @@ those of its ``MultiBinary`` a 1 would have to be pulled).
 
 from __future__ import annotations
 
-from meritfair.errors import MissingExtraError
+from meritfair.core.errors import MissingExtraError
 
 try:
     import gymnasium

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from gymnasium.spaces import MultiBinary
 from gymnasium.vector.utils import batch_space
 
-from meritfair.checks import check_budget, check_choice, check_settings, check_whole, float_array
-from meritfair.errors import InputError
+from meritfair.core.checks import check_budget, check_choice, check_settings, check_whole, float_array
+from meritfair.core.errors import InputError
 from meritfair.model.arms import Arms
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gymnasium.vector import VectorEnv
 
-    from meritfair.arrays import AnyArray, FloatArray
+    from meritfair.core.arrays import AnyArray, FloatArray
 
 __all__ = [
     "Bits",

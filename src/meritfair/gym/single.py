@@ -14,7 +14,7 @@ from meritfair.gym.actions import Bits, Pulls, check_environment, check_options,
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
     from meritfair.model.arms import Arms
 
 __all__ = ["RestlessBanditEnv"]
@@ -51,7 +51,7 @@ class RestlessBanditEnv(gymnasium.Env[Bits, Bits]):
     >>> env.step([1, 1, 0])
     Traceback (most recent call last):
     ...
-    meritfair.errors.InputError: action must pull at most 1 arm, the budget, got 2
+    meritfair.core.errors.InputError: action must pull at most 1 arm, the budget, got 2
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 - declared so by Gymnasium

@@ -13,9 +13,9 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from meritfair.arrays import AnyArray
-from meritfair.checks import check_whole
-from meritfair.errors import InputError
+from meritfair.core.arrays import AnyArray
+from meritfair.core.checks import check_whole
+from meritfair.core.errors import InputError
 from meritfair.gym.actions import (
     Bits,
     Pulls,
@@ -31,7 +31,7 @@ from meritfair.gym.actions import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from meritfair.arrays import BoolArray, FloatArray, IntArray
+    from meritfair.core.arrays import BoolArray, FloatArray, IntArray
     from meritfair.model.arms import Arms
 
 __all__ = ["RestlessBanditVectorEnv"]

@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from meritfair.errors import FileError, InputError, MissingExtraError
+from meritfair.core.errors import FileError, InputError, MissingExtraError
 from meritfair.lab.cluster_executor import ClusterError, ClusterExecutor, WorkersDied
 from meritfair.lab.executors import check_workers
 from meritfair.lab.tasks import versions

@@ -17,7 +17,7 @@ from concurrent.futures import wait as wait_for_all
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from meritfair.errors import MeritfairError
+from meritfair.core.errors import MeritfairError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

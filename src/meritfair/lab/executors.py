@@ -22,9 +22,9 @@ from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, cast
 
-from meritfair.checks import check_whole
-from meritfair.errors import MeritfairError
-from meritfair.machine import available_cores
+from meritfair.core.checks import check_whole
+from meritfair.core.errors import MeritfairError
+from meritfair.core.machine import available_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from meritfair.errors import FileError
+from meritfair.core.errors import FileError
+from meritfair.core.storage import write_whole
 from meritfair.lab.spec import Setting
 from meritfair.lab.tasks import Task, versions
-from meritfair.storage import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

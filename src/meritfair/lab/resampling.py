@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.metrics import Interval, resampled
+from meritfair.simulation.metrics import Interval, resampled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
 
 __all__ = [
     "above",

@@ -15,25 +15,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.comparison import COLUMNS, Column
-from meritfair.errors import FileError
+from meritfair.core.errors import FileError
+from meritfair.core.storage import check_suffix
+from meritfair.core.tables import SUFFIXES as NUMBERS
+from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
+from meritfair.core.texts import several
 from meritfair.lab.manifest import Manifest
 from meritfair.lab.resampling import weights
 from meritfair.lab.store import Store
 from meritfair.lab.tasks import CURVES, Outcome, join, read_shard
 from meritfair.lab.wording import Wording
-from meritfair.metrics import Interval
-from meritfair.storage import check_suffix
-from meritfair.tables import SUFFIXES as NUMBERS
-from meritfair.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
-from meritfair.texts import several
+from meritfair.simulation.comparison import COLUMNS, Column
+from meritfair.simulation.metrics import Interval
 
 if TYPE_CHECKING:
     from os import PathLike
 
     import pandas as pd
 
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
     from meritfair.lab.spec import Setting
 
 __all__ = ["SHOWN", "SUFFIXES", "Results", "load", "read_results"]

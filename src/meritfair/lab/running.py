@@ -7,12 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from meritfair.core.progress import following
 from meritfair.lab.spec import Spec
 from meritfair.lab.spec_file import SpecFile, try_out
 from meritfair.lab.store import Store
 from meritfair.lab.sweep import Tally, run_sweep
 from meritfair.lab.tasks import Task, tasks
-from meritfair.progress import following
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
 
+    from meritfair.core.progress import Progress
     from meritfair.lab.spec import Setting
-    from meritfair.progress import Progress
 
     _Progress = Callable[[str, int, int], None]
 

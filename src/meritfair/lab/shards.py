@@ -20,7 +20,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from meritfair.arrays import AnyArray
+    from meritfair.core.arrays import AnyArray
 
 __all__ = ["check_seal", "pack", "unpack"]
 

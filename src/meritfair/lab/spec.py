@@ -18,15 +18,15 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from meritfair import datasets
-from meritfair.checks import check_budget, check_known, check_settings, check_whole
-from meritfair.errors import InputError
+from meritfair.core.checks import check_budget, check_known, check_settings, check_whole
+from meritfair.core.errors import InputError
+from meritfair.core.machine import check_size
+from meritfair.core.parsing import split_settings
 from meritfair.lab.spec_checks import CHECKS, SpecError, blaming, check_each
-from meritfair.machine import check_size
 from meritfair.model.allocation import check_bounds
 from meritfair.model.exposure import check_design
 from meritfair.model.merit import merit_from_text
-from meritfair.parsing import split_settings
-from meritfair.simulation import policy_under, simulate
+from meritfair.simulation.simulate import policy_under, simulate
 
 if TYPE_CHECKING:
     from meritfair.model.arms import Arms

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from meritfair.checks import check_choice, check_flag, check_number, check_whole
-from meritfair.errors import InputError
+from meritfair.core.checks import check_choice, check_flag, check_number, check_whole
+from meritfair.core.errors import InputError
 from meritfair.model.confidence import BALLS
 from meritfair.model.exposure import DESIGNS
 

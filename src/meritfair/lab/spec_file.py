@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from meritfair.checks import check_settings
+from meritfair.core.checks import check_settings
+from meritfair.core.errors import FileError, InputError, MeritfairError
+from meritfair.core.parsing import as_inner, join_settings, split_inner, split_settings
+from meritfair.core.storage import check_readable, check_suffix
+from meritfair.core.tables import SUFFIXES
 from meritfair.datasets import read_arms
-from meritfair.errors import FileError, InputError, MeritfairError
 from meritfair.lab.spec import Setting, Spec
 from meritfair.lab.spec_checks import SpecError
-from meritfair.parsing import as_inner, join_settings, split_inner, split_settings
-from meritfair.storage import check_readable, check_suffix
-from meritfair.tables import SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from meritfair.errors import FileError
+from meritfair.core.errors import FileError
+from meritfair.core.storage import write_whole
 from meritfair.lab.shards import check_seal
 from meritfair.lab.tasks import Outcome, Task, read_shard
-from meritfair.storage import write_whole
 
 try:
     import fcntl

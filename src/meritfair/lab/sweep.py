@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
-from meritfair.errors import FileError, InputError, MeritfairError
+from meritfair.core.errors import FileError, InputError, MeritfairError
+from meritfair.core.machine import available_cores
+from meritfair.core.parsing import split_settings
+from meritfair.core.progress import following
 from meritfair.lab.executors import check_workers, processes
 from meritfair.lab.manifest import keep_manifest
 from meritfair.lab.store import Store
 from meritfair.lab.tasks import Outcome, Task, TaskError, join, play, play_shard
-from meritfair.machine import available_cores
-from meritfair.parsing import split_settings
-from meritfair.progress import following
 
 if TYPE_CHECKING:
     import os
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from meritfair.core.progress import Progress
     from meritfair.lab.spec import Setting
-    from meritfair.progress import Progress
 
 __all__ = ["Failure", "Tally", "outcomes", "run_sweep"]
 

@@ -24,19 +24,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import meritfair
-from meritfair.errors import InputError, MeritfairError
+from meritfair.core.errors import InputError, MeritfairError
+from meritfair.core.machine import check_memory
+from meritfair.core.parsing import split_settings
 from meritfair.lab.shards import pack, unpack
-from meritfair.machine import check_memory
-from meritfair.parsing import split_settings
 from meritfair.policies import registry
-from meritfair.simulation import simulate
+from meritfair.simulation.simulate import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from meritfair.arrays import AnyArray, FloatArray, IntArray
+    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
     from meritfair.lab.spec import Setting, Spec
-    from meritfair.run import Run
+    from meritfair.simulation.run import Run
 
 __all__ = [
     "CURVES",
@@ -62,9 +62,9 @@ _CURVE, _BY_ARM = "_by_episode", "_by_arm"  # how the names of columns end
 _LIBRARIES = ("numba", "numpy", "pyarrow", "scipy")
 # What decides the numbers of a shard; what shows, audits or reports them does not.
 _SOURCES = (
-    *("arrays.py", "checks.py", "errors.py", "metrics.py", "parsing.py", "playing.py", "run.py", "seeding.py"),
-    *("simulation.py", "datasets/*.py", "engine/*.py", "model/*.py", "policies/*.py"),
-    *("lab/shards.py", "lab/spec.py", "lab/tasks.py"),
+    *(f"core/{name}.py" for name in ("arrays", "checks", "errors", "parsing", "seeding")),
+    *(f"simulation/{name}.py" for name in ("metrics", "run", "runner", "simulate")),
+    *("datasets/*.py", "engine/*.py", "model/*.py", "policies/*.py", "lab/shards.py", "lab/spec.py", "lab/tasks.py"),
 )
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from meritfair.core.texts import several
 from meritfair.lab.spec import Setting
-from meritfair.texts import several
 
 if TYPE_CHECKING:
     from collections.abc import Collection

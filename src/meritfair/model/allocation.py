@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.checks import check_budget, check_merit, float_array
-from meritfair.errors import InputError
+from meritfair.core.checks import check_budget, check_merit, float_array
+from meritfair.core.errors import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from meritfair.arrays import BoolArray, FloatArray
+    from meritfair.core.arrays import BoolArray, FloatArray
 
 __all__ = ["Allocation", "allocate", "check_bounds", "learning_cap", "shared_error"]
 

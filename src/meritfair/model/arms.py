@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.arrays import frozen
-from meritfair.checks import check_number, float_array
-from meritfair.errors import InputError
+from meritfair.core.arrays import frozen
+from meritfair.core.checks import check_number, float_array
+from meritfair.core.errors import InputError
 from meritfair.model.benefit import benefit
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
 
 __all__ = ["Arms"]
 

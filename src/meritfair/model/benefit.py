@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.checks import float_array
-from meritfair.errors import InputError
+from meritfair.core.checks import float_array
+from meritfair.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
 
 __all__ = ["benefit", "benefit_gradient", "steady_state"]
 

@@ -46,8 +46,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_number, check_whole, float_array
-from meritfair.errors import InputError
+from meritfair.core.checks import check_choice, check_number, check_whole, float_array
+from meritfair.core.errors import InputError
 from meritfair.model.counts import Counts
 from meritfair.model.posterior import Prior, fit_prior, log_beta
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from meritfair.arrays import BoolArray, FloatArray
+    from meritfair.core.arrays import BoolArray, FloatArray
 
 __all__ = ["BALLS", "ESTIMATES", "Ball", "confidence_radius"]
 

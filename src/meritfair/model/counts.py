@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.arrays import frozen
-from meritfair.checks import check_whole, float_array
-from meritfair.errors import InputError
+from meritfair.core.arrays import frozen
+from meritfair.core.checks import check_whole, float_array
+from meritfair.core.errors import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
 
 __all__ = ["Counts"]
 

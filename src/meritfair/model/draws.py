@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.checks import check_budget, check_choice, check_merit, check_whole, float_array
-from meritfair.errors import InputError
+from meritfair.core.checks import check_budget, check_choice, check_merit, check_whole, float_array
+from meritfair.core.errors import InputError
 from meritfair.model.exposure import DESIGNS, check_design, fair_exposure
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from meritfair.arrays import BoolArray, FloatArray
+    from meritfair.core.arrays import BoolArray, FloatArray
 
 __all__ = ["draw", "draw_exposures", "joint_exposure"]
 

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.checks import check_budget, check_choice, check_merit
-from meritfair.errors import InputError
+from meritfair.core.checks import check_budget, check_choice, check_merit
+from meritfair.core.errors import InputError
 from meritfair.model.allocation import allocate
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
 
 __all__ = ["DESIGNS", "check_design", "fair_exposure", "merit_share"]
 

@@ -48,15 +48,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.checks import check_budget, check_choice, float_array
-from meritfair.errors import InputError
+from meritfair.core.checks import check_budget, check_choice, float_array
+from meritfair.core.errors import InputError
 from meritfair.model.benefit import steady_state
 from meritfair.model.whittle import whittle_index
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
 
 __all__ = ["WELFARES", "ArmWorth", "GroupWorth", "arm_worth", "divide_budget", "group_worth"]
 

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_number, check_settings
+from meritfair.core.checks import check_choice, check_number, check_settings
+from meritfair.core.errors import InputError
+from meritfair.core.parsing import join_settings, split_inner
 from meritfair.engine.rules import AFFINE, EXPONENTIAL, LOGISTIC, POWER, MeritRule
-from meritfair.errors import InputError
-from meritfair.parsing import join_settings, split_inner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
 
 __all__ = [
     "MERITS",
@@ -244,7 +244,7 @@ class CustomMerit(Merit):
     >>> CustomMerit(lambda mu: 0.5 - mu, lipschitz=1.0)
     Traceback (most recent call last):
     ...
-    meritfair.errors.InputError: merit must be positive on [-1, 1], got 0.0 for a benefit of 0.5
+    meritfair.core.errors.InputError: merit must be positive on [-1, 1], got 0.0 for a benefit of 0.5
     """
 
     kind: ClassVar[str] = "custom"

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.arrays import frozen
-from meritfair.checks import check_whole, float_array
-from meritfair.errors import InputError
+from meritfair.core.arrays import frozen
+from meritfair.core.checks import check_whole, float_array
+from meritfair.core.errors import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
     from meritfair.model.counts import Counts
 
 __all__ = ["Posterior", "Prior", "fit_prior", "log_beta"]

@@ -51,14 +51,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.checks import check_budget, check_number, float_array
-from meritfair.errors import InputError
+from meritfair.core.checks import check_budget, check_number, float_array
+from meritfair.core.errors import InputError
 from meritfair.model.benefit import steady_state
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
 
 __all__ = ["best_exposure", "check_between"]
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.checks import check_budget, check_number, check_whole, float_array
-from meritfair.errors import InputError
+from meritfair.core.checks import check_budget, check_number, check_whole, float_array
+from meritfair.core.errors import InputError
 from meritfair.model.allocation import allocate, shared_error
 from meritfair.model.benefit import benefit_gradient, steady_state
 from meritfair.model.exposure import fair_exposure, merit_share
@@ -32,7 +32,7 @@ from meritfair.model.merit import Exponential
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
     from meritfair.model.arms import Arms
     from meritfair.model.merit import Merit
 

@@ -37,24 +37,24 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from meritfair.arrays import frozen
-from meritfair.checks import check_budget, check_choice, check_number, check_whole
-from meritfair.errors import InputError
+from meritfair.core.arrays import frozen
+from meritfair.core.checks import check_budget, check_choice, check_number, check_whole
+from meritfair.core.errors import InputError
+from meritfair.core.progress import following
+from meritfair.core.seeding import fresh_seed, stream
 from meritfair.model.allocation import check_bounds, shared_error
 from meritfair.model.benefit import benefit, benefit_gradient
 from meritfair.model.exposure import check_design, fair_exposure
-from meritfair.progress import following
-from meritfair.seeding import fresh_seed, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
+    from meritfair.core.progress import Progress
     from meritfair.model.merit import Merit
     from meritfair.model.posterior import Posterior
-    from meritfair.progress import Progress
 
     Tell: TypeAlias = Callable[[int, int], None]
     Ends: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # of benefit, then of exposure

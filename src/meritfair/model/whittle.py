@@ -77,13 +77,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.checks import check_number, float_array
-from meritfair.errors import InputError
+from meritfair.core.checks import check_number, float_array
+from meritfair.core.errors import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
 
 __all__ = ["check_discount", "largest_whittle_index", "pull_advantage", "whittle_index"]
 

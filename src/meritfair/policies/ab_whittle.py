@@ -48,8 +48,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from meritfair.checks import check_number
-from meritfair.errors import InputError
+from meritfair.core.checks import check_number
+from meritfair.core.errors import InputError
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import StepLearner
 

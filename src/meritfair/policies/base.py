@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_number, float_array
-from meritfair.errors import InputError
+from meritfair.core.checks import check_choice, check_number, float_array
+from meritfair.core.errors import InputError
 from meritfair.model.confidence import ESTIMATES, Ball
 from meritfair.model.exposure import check_design
 from meritfair.model.merit import Merit
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
     from meritfair.datasets.logs import Log
     from meritfair.engine.rules import Rule
     from meritfair.model.counts import Counts

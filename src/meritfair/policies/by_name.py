@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from meritfair.checks import check_known, float_array
-from meritfair.errors import InputError
+from meritfair.core.checks import check_known, float_array
+from meritfair.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     import numpy.typing as npt
 
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
 
 __all__ = ["UNKNOWN", "Bits", "bits"]
 
@@ -39,7 +39,7 @@ def bits(name: str, values: Bits | None, names: Sequence[str], departed: Contain
     >>> bits("states", {"Adda": 1}, ["Ada", "Bo", "Cy"])
     Traceback (most recent call last):
     ...
-    meritfair.errors.InputError: states: there is no arm 'Adda', did you mean 'Ada'?
+    meritfair.core.errors.InputError: states: there is no arm 'Adda', did you mean 'Ada'?
     """
     if values is None:
         return np.full(len(names), UNKNOWN)

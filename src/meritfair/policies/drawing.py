@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.errors import InputError
+from meritfair.core.errors import InputError
 from meritfair.policies.by_name import UNKNOWN
 from meritfair.policies.plans import PriorityTable, StepLearner
 
 if TYPE_CHECKING:
-    from meritfair.arrays import BoolArray, FloatArray, IntArray
+    from meritfair.core.arrays import BoolArray, FloatArray, IntArray
     from meritfair.policies.plans import AnyPlan
     from meritfair.policies.rows import Rows
 

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from meritfair.arrays import frozen
-from meritfair.checks import check_choice
-from meritfair.errors import InputError
+from meritfair.core.arrays import frozen
+from meritfair.core.checks import check_choice
+from meritfair.core.errors import InputError
 from meritfair.model.fluid import WELFARES, divide_budget, group_worth
 from meritfair.model.whittle import whittle_index
 from meritfair.policies.base import KNOWN, Policy, check_beliefs
@@ -40,7 +40,7 @@ from meritfair.policies.plans import PriorityTable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from meritfair.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
     from meritfair.policies.base import View
 
 __all__ = ["Equitable"]

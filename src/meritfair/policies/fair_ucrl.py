@@ -59,15 +59,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_number
-from meritfair.errors import InputError, MeritfairError
+from meritfair.core.checks import check_choice, check_number
+from meritfair.core.errors import InputError, MeritfairError
 from meritfair.model.confidence import BALLS, Ball
 from meritfair.model.whittle import whittle_index
 from meritfair.policies.base import Bound, Policy, bound_setting
 from meritfair.policies.plans import StepLearner
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
     from meritfair.policies.base import View
 
 __all__ = ["FairUCRL", "Occupancy", "Programme"]

@@ -37,15 +37,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from meritfair.checks import check_whole
-from meritfair.errors import InputError
-from meritfair.machine import check_memory
+from meritfair.core.checks import check_whole
+from meritfair.core.errors import InputError
+from meritfair.core.machine import check_memory
 from meritfair.model.whittle import check_discount, whittle_index
 from meritfair.policies.base import KNOWN, Policy, check_beliefs
 from meritfair.policies.plans import StepLearner
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
     from meritfair.policies.base import View
 
 __all__ = ["FaWT", "check_windows", "first_windows"]

@@ -36,7 +36,7 @@ here          is in the paper
   age and reads them at the old one, refreshes the index of another age than it has updated, has :math:`\beta = 1` and
   subtracts nothing, so that Q grows without bound, and explores by a generator that is never seeded. Its index is
   nearly random about merit. These errors are not Li and Varakantham's. They are played for the reproduction of that
-  appendix alone (:mod:`meritfair.lab.paper.appendix_a`).
+  appendix alone (:mod:`meritfair.reproduction.appendix_a`).
 
 *Departures.* In Li and Varakantham's paper and release a state is seen only at a pull, and the age stands for what is
 not seen since; there is one pull for each arm in a window, and exploring does not mind the windows. Here states are
@@ -61,7 +61,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_whole
+from meritfair.core.checks import check_choice, check_whole
 from meritfair.model.whittle import check_discount
 from meritfair.policies.base import Policy
 from meritfair.policies.fawt import check_windows, first_windows

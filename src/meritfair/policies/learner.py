@@ -28,9 +28,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from meritfair.checks import check_budget, check_known, check_whole
+from meritfair.core.checks import check_budget, check_known, check_whole
+from meritfair.core.errors import FileError, InputError
+from meritfair.core.seeding import fresh_seed, stream
+from meritfair.core.storage import check_suffix
 from meritfair.datasets.logs import Log
-from meritfair.errors import FileError, InputError
 from meritfair.model.arms import Arms
 from meritfair.policies import learner_file
 from meritfair.policies.base import View
@@ -39,8 +41,6 @@ from meritfair.policies.drawing import Situation
 from meritfair.policies.own import as_policy
 from meritfair.policies.plans import StepLearner, check_plan
 from meritfair.policies.rows import Planned, Rows, generator, part, plain
-from meritfair.seeding import fresh_seed, stream
-from meritfair.storage import check_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from meritfair.arrays import BoolArray, FloatArray, IntArray
+    from meritfair.core.arrays import BoolArray, FloatArray, IntArray
     from meritfair.model.counts import Counts
     from meritfair.policies.base import Policy
     from meritfair.policies.by_name import Bits

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 import meritfair
-from meritfair.checks import check_whole
-from meritfair.errors import FileError, InputError
+from meritfair.core.checks import check_whole
+from meritfair.core.errors import FileError, InputError
+from meritfair.core.storage import check_readable, locked, write_whole
 from meritfair.policies.rows import part
-from meritfair.storage import check_readable, locked, write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

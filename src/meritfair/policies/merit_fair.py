@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from meritfair.checks import check_choice, check_number
+from meritfair.core.checks import check_choice, check_number
 from meritfair.engine.rules import LOTTERY, BallRule, Rule
 from meritfair.model.allocation import learning_cap
 from meritfair.model.benefit import benefit

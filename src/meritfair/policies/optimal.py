@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_number
+from meritfair.core.checks import check_choice, check_number
 from meritfair.engine.rules import EXPONENTIAL, GREEDY, SEQUENTIAL, BallRule, MeritRule, Rule
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import BALLS, ESTIMATES

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from meritfair.errors import InputError
+from meritfair.core.errors import InputError
 from meritfair.policies.base import Policy
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from meritfair.checks import check_merit, float_array
+from meritfair.core.checks import check_merit, float_array
+from meritfair.core.errors import InputError
 from meritfair.engine.rules import ROTATION, SEQUENTIAL
-from meritfair.errors import InputError
 from meritfair.model.allocation import check_bounds
 from meritfair.model.draws import draw, draw_exposures
 from meritfair.model.exposure import DESIGNS, check_design, fair_exposure, merit_share
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from meritfair.arrays import BoolArray, FloatArray, IntArray
+    from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["AnyPlan", "Lottery", "Plan", "PriorityTable", "Rotation", "StepLearner", "check_plan"]
 

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from meritfair.checks import check_number
-from meritfair.errors import InputError
+from meritfair.core.checks import check_number
+from meritfair.core.errors import InputError
 from meritfair.model.stationary import best_exposure
 from meritfair.policies.base import KNOWN, Policy, check_beliefs
 from meritfair.policies.plans import Lottery

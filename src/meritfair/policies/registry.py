@@ -12,10 +12,10 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from meritfair.checks import check_known, check_settings
-from meritfair.errors import InputError
+from meritfair.core.checks import check_known, check_settings
+from meritfair.core.errors import InputError
+from meritfair.core.parsing import split_settings
 from meritfair.model.merit import merit_from_settings, merit_from_text
-from meritfair.parsing import split_settings
 from meritfair.policies.ab_whittle import ABWhittle
 from meritfair.policies.base import Policy
 from meritfair.policies.equitable import Equitable
@@ -154,7 +154,7 @@ def create(text: str, **settings: Any) -> Policy:
     >>> create("merit-fare")
     Traceback (most recent call last):
     ...
-    meritfair.errors.InputError: there is no policy 'merit-fare', did you mean 'merit-fair'?
+    meritfair.core.errors.InputError: there is no policy 'merit-fare', did you mean 'merit-fair'?
     """
     name, typed = split_settings(text) if isinstance(text, str) else (text, {})
     policy, given = policy_class(name), settings | typed

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from meritfair.checks import check_whole, float_array
-from meritfair.errors import InputError
+from meritfair.core.checks import check_whole, float_array
+from meritfair.core.errors import InputError
 from meritfair.model.counts import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from meritfair.arrays import AnyArray, FloatArray, IntArray
+    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 
 __all__ = ["Known", "Planned", "Rows", "generator", "part", "plain"]
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from meritfair.checks import check_number
+from meritfair.core.checks import check_number
 from meritfair.model.whittle import check_discount, pull_advantage
 from meritfair.policies.base import Policy, check_beliefs
 from meritfair.policies.plans import PriorityTable

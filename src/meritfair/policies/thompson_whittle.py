@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from meritfair.errors import InputError
+from meritfair.core.errors import InputError
 from meritfair.model.posterior import Prior
 from meritfair.model.whittle import check_discount, whittle_index
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
     from meritfair.policies.base import View
 
 __all__ = ["ThompsonWhittle"]

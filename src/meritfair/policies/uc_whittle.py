@@ -41,14 +41,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from meritfair.checks import check_choice, check_number
+from meritfair.core.checks import check_choice, check_number
 from meritfair.model.confidence import confidence_radius
 from meritfair.model.whittle import check_discount, largest_whittle_index, whittle_index
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
 
 if TYPE_CHECKING:
-    from meritfair.arrays import FloatArray
+    from meritfair.core.arrays import FloatArray
     from meritfair.policies.base import View
 
 __all__ = ["UCWhittle"]

@@ -28,24 +28,24 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
-from meritfair.errors import InputError
+from meritfair.core.errors import InputError
 from meritfair.model.arms import Arms
 from meritfair.policies import registry
 from meritfair.policies.learner import Learner
 from meritfair.policies.own import as_policy
 from meritfair.policies.rows import plain
-from meritfair.simulation import simulate
+from meritfair.simulation.simulate import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
 
-    from meritfair.arrays import AnyArray, FloatArray, IntArray
+    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
     from meritfair.policies.base import Policy
     from meritfair.policies.learner import Choice
     from meritfair.policies.plans import Plan
-    from meritfair.run import Run
+    from meritfair.simulation.run import Run
 
 __all__ = [
     "EXACT",

@@ -12,9 +12,9 @@ from meritfair.policies.plans import StepLearner
 from meritfair.testing.cases import EXACT, as_check, check_choice, differ, fail, limit, lucky
 
 if TYPE_CHECKING:
-    from meritfair.arrays import AnyArray, BoolArray, FloatArray, IntArray
+    from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
     from meritfair.policies.learner import Learner
-    from meritfair.run import Run
+    from meritfair.simulation.run import Run
     from meritfair.testing.cases import Case, Script
 
 __all__ = ["check_exposures", "check_pulls", "check_relabelling", "check_ties"]

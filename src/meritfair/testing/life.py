@@ -11,7 +11,7 @@ from meritfair.testing.cases import as_check, check_choice, check_same_choice, d
 from meritfair.testing.views import has_quotas
 
 if TYPE_CHECKING:
-    from meritfair.arrays import AnyArray, FloatArray, IntArray
+    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
     from meritfair.policies.learner import Learner
     from meritfair.testing.cases import Case
 

@@ -18,7 +18,7 @@ from meritfair.testing.views import hidden_state
 if TYPE_CHECKING:
     from meritfair.policies.base import Policy
     from meritfair.policies.learner import Choice
-    from meritfair.run import Run
+    from meritfair.simulation.run import Run
     from meritfair.testing.cases import Case, Script
 
 __all__ = ["check_restart", "check_runs", "check_seeds"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from meritfair.checks import check_number, check_whole
+from meritfair.core.checks import check_number, check_whole
 from meritfair.policies import Policy, StepLearner, View
 
 __all__ = ["Considerate"]

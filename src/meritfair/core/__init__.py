@@ -1,0 +1,1 @@
+"""What all layers use: errors, checks, seeds, files, tables and text."""

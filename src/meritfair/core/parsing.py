@@ -1,0 +1,98 @@
+"""Settings as text, as people type them: "cpap:noise=0.2,variant=probfair".
+
+A setting may itself be a name with settings, as a policy's merit is. Colons separate these, as commas separate those of
+the policy: "merit-fair:estimate=mean,merit=affine:slope=1:intercept=1.5".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from meritfair.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["as_inner", "join_settings", "split_inner", "split_settings"]
+
+_WORDS = {"true": True, "false": False, "none": None}
+
+
+def split_settings(text: str) -> tuple[str, dict[str, Any]]:
+    """Split "name:key=value,key=value" into the name and its settings.
+
+    Examples
+    --------
+    >>> split_settings("cpap:noise=0.2,variant=probfair")
+    ('cpap', {'noise': 0.2, 'variant': 'probfair'})
+    """
+    return _split(text, ",")
+
+
+def split_inner(text: str) -> tuple[str, dict[str, Any]]:
+    """Split a name with settings that may stand inside others: colons and commas separate them.
+
+    Examples
+    --------
+    >>> split_inner("affine:slope=1:intercept=1.5")
+    ('affine', {'slope': 1, 'intercept': 1.5})
+    """
+    return _split(text, ":,")
+
+
+def _split(text: str, separators: str) -> tuple[str, dict[str, Any]]:
+    if not isinstance(text, str):
+        raise InputError(f"must be text, got {text!r}")
+    name, _, rest = text.partition(":")
+    settings: dict[str, Any] = {}
+    for part in filter(None, re.split(f"[{separators}]", rest)):
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"settings are written name:key=value,key=value, got {text!r}")
+        if key.strip() in settings:
+            raise InputError(f"the setting {key.strip()!r} is there twice in {text!r}")
+        settings[key.strip()] = _value(value.strip())
+    return name.strip(), settings
+
+
+def join_settings(name: str, settings: Mapping[str, Any]) -> str:
+    """Return the text that `split_settings` splits into these; keys are in order of the alphabet.
+
+    Examples
+    --------
+    >>> join_settings("cpap", {"variant": "probfair", "noise": 0.2, "authors": True})
+    'cpap:authors=true,noise=0.2,variant=probfair'
+    """
+    words = {True: "true", False: "false", None: "none"}
+    parts = []
+    for key, value in sorted(settings.items()):
+        if not isinstance(value, (str, int, float)) and value is not None:
+            raise InputError(f"{name}: {key} must be a number, a text, true or false, got {value!r}")
+        shown = words[value] if isinstance(value, bool) or value is None else str(value)
+        if isinstance(value, float):
+            shown = shown.removesuffix(".0")  # 3 and 3.0 are the same setting
+        if "," in shown:
+            raise InputError(f"{name}: {key} must be a text without a comma, got {value!r}")
+        parts.append(f"{key}={shown}")
+    return f"{name}:{','.join(parts)}" if parts else name
+
+
+def as_inner(text: str) -> str:
+    """Return the text of a name with settings as it is written inside the settings of another.
+
+    Examples
+    --------
+    >>> as_inner("affine:intercept=1.5,slope=1")
+    'affine:intercept=1.5:slope=1'
+    """
+    return text.replace(",", ":")
+
+
+def _value(text: str) -> Any:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return _WORDS.get(text.lower(), text)

@@ -1,0 +1,444 @@
+"""Tables of users: .csv or .parquet files, read with the line and the column of whatever is wrong, written whole.
+
+For people to read, tables of text can be set in Markdown and LaTeX.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meritfair.core.errors import FileError, MissingExtraError
+from meritfair.core.storage import check_readable, check_suffix, write_whole
+from meritfair.core.texts import from_spreadsheet, to_spreadsheet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from os import PathLike
+
+    import pandas as pd
+
+    from meritfair.core.arrays import DateArray, FloatArray, IntArray
+
+__all__ = [
+    "EMPTY",
+    "SUFFIXES",
+    "TEXT_SUFFIXES",
+    "Table",
+    "data_frame",
+    "latex_table",
+    "markdown_table",
+    "numbered",
+    "read_table",
+    "write_table",
+    "write_text_table",
+]
+
+SUFFIXES = (".csv", ".parquet")
+TEXT_SUFFIXES = (".md", ".tex")
+EMPTY, _WRONG = -1, -2  # in columns of 0 and 1
+_LARGEST_WHOLE = 2**53  # beyond this, numbers in files may have been rounded
+_COMMA_IN_TEXT = re.compile(r"[^,]*[^\W\d_][^,]*,[^,]*[^\W\d_][^,]*")  # letters on both sides
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+_DATES = {"D": "a date such as 2026-03-02, without a time of day", "M": "a month such as 2026-03"}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of cells as they stand in a file, with the line of each row (the row's number, in a Parquet file)."""
+
+    file: Path
+    columns: dict[str, list[Any]]
+    lines: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def error(self, row: int, column: str, problem: str) -> FileError:
+        """Return the error that says what is wrong with a cell; rows are counted from 0."""
+        return FileError(self.file, problem, line=self.lines[row], column=column)
+
+    def text(self, column: str) -> list[str]:
+        """Return a column as text, without blanks around it; refuse a cell that is empty."""
+        values = ["" if cell is None else str(cell).strip() for cell in self.columns[column]]
+        if "" in values:
+            raise self.error(values.index(""), column, "the cell is empty")
+        return values
+
+    def numbers(self, column: str, low: float, high: float) -> FloatArray:
+        """Return a column as numbers between the bounds."""
+        cells = self.columns[column]
+        try:
+            values = np.array([float(cell) for cell in cells])
+        except (TypeError, ValueError):
+            row = next(row for row, cell in enumerate(cells) if not _is_number(cell))
+            raise self.error(row, column, f"must be a number, got {cells[row]!r}") from None
+        wrong = np.flatnonzero(~((values >= low) & (values <= high)))  # also finds NaN
+        if len(wrong):
+            row = int(wrong[0])
+            raise self.error(row, column, f"must lie between {low:g} and {high:g}, got {cells[row]!r}")
+        return values
+
+    def whole_numbers(self, column: str, low: int, high: int = _LARGEST_WHOLE) -> IntArray:
+        """Return a column as whole numbers between the bounds."""
+        values = self.numbers(column, low, high)
+        wrong = np.flatnonzero(values != np.round(values))
+        if len(wrong):
+            row = int(wrong[0])
+            raise self.error(row, column, f"must be a whole number, got {self.columns[column][row]!r}")
+        return values.astype(np.int64)
+
+    def rounds(self, column: str, low: int, high: int = _LARGEST_WHOLE) -> IntArray | DateArray:
+        """Return a column as whole numbers between the bounds, or as dates if its first cell is one."""
+        cells = self.columns[column]
+        first = _date(cells[0])
+        if first is None and not _is_number(cells[0]):
+            raise self.error(0, column, f"must be a whole number, or {_DATES['D']}, got {cells[0]!r}")
+        if first is None:
+            return self.whole_numbers(column, low, high)
+        meaning = {text: _date(text) for text in set(map(str, cells))}
+        dates = [meaning[str(cell)] for cell in cells]
+        for row, day in enumerate(dates):
+            if day is None or day.dtype != first.dtype:
+                wanted = _DATES[np.datetime_data(first.dtype)[0]]
+                raise self.error(row, column, f"must be {wanted}, as in line {self.lines[0]}, got {cells[row]!r}")
+        return np.array(dates)
+
+    def bits(
+        self, column: str, wanted: str = "must be 0 or 1, or false or true", *, may_be_empty: bool = False
+    ) -> IntArray:
+        """Return a column of 0 and 1, or false and true; empty cells are -1 where there may be some."""
+        texts = ["" if cell is None else str(cell).strip().lower() for cell in self.columns[column]]
+        meaning = {text: _bit(text) for text in set(texts)}
+        values = np.fromiter(map(meaning.__getitem__, texts), np.int64, len(texts))
+        wrong = np.flatnonzero(values < (EMPTY if may_be_empty else 0))
+        if len(wrong):
+            row = int(wrong[0])
+            raise self.error(row, column, f"{wanted}, got {self.columns[column][row]!r}")
+        return values
+
+
+def numbered(labels: Iterable[object]) -> tuple[tuple[str, ...], IntArray]:
+    """Return the different labels as text, in order of appearance, and the number of each row's.
+
+    Examples
+    --------
+    >>> numbered(["Bo", "Ada", "Bo"])
+    (('Bo', 'Ada'), array([0, 1, 0]))
+    """
+    seen: dict[str, int] = {}
+    plain = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    numbers = np.array([seen.setdefault(str(label), len(seen)) for label in plain], dtype=np.int64)
+    return tuple(seen), numbers
+
+
+def read_table(path: str | PathLike[str], what: str, required: Sequence[str], optional: Sequence[str] = ()) -> Table:
+    """Read the columns of a .csv or .parquet file that are wanted; others are left alone.
+
+    Parameters
+    ----------
+    path : path
+    what : str
+        What a row of the file is, in the plural, such as "arms".
+    required, optional : sequence of str
+        Columns that must be there, and that may be.
+    """
+    file = Path(path)
+    suffix = check_suffix(file, what, SUFFIXES)
+    check_readable(file)
+    table = (_read_csv if suffix == ".csv" else _read_parquet)(file, required, optional)
+    if len(table) == 0:
+        raise FileError(file, f"has no {what} in it" + ", only a header" * (suffix == ".csv"))
+    return table
+
+
+def write_table(
+    path: str | PathLike[str],
+    what: str,
+    columns: Mapping[str, Sequence[Any]],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Write columns to a .csv or .parquet file, which replaces an old one once it is complete.
+
+    Parameters
+    ----------
+    path : path
+    what : str
+        What is kept in such a file, in the plural.
+    columns : mapping
+        Cells by column. In a .csv file a cell without a number (NaN) is empty, and text that a spreadsheet would take
+        for a formula stands after an apostrophe, which `read_table` takes away again.
+    metadata : mapping, optional
+        Further text, which only a Parquet file can hold.
+    """
+    file = Path(path)
+    if check_suffix(file, what, SUFFIXES) == ".csv":
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        for row in zip(*columns.values(), strict=True):
+            writer.writerow(map(_csv_cell, row))
+        write_whole(file, lambda temporary: temporary.write_text(text.getvalue(), encoding="utf-8", newline=""))
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table(dict(columns)).replace_schema_metadata(metadata)
+        write_whole(file, lambda temporary: pq.write_table(table, temporary))
+
+
+def data_frame(*parts: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return columns, or rows, as a pandas DataFrame; several are put below each other."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtraError("a DataFrame", "lab") from None
+    return pd.concat(map(pd.DataFrame, parts), ignore_index=True)
+
+
+_MARKDOWN = str.maketrans({mark: f"\\{mark}" for mark in r"\`*_[]<>|#~"})
+_LATEX = str.maketrans(
+    {
+        **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        **{mark: f"{{{mark}}}" for mark in "[]*"},  # which would mean something at the start of a line
+        "−": "$-$",
+        "–": "--",
+        "°": r"$^\circ$",
+        "∞": r"$\infty$",
+        "≥": r"$\geq$",
+        "≤": r"$\leq$",
+        "±": r"$\pm$",
+        "×": r"$\times$",
+        "·": r"$\cdot$",
+        "→": r"$\rightarrow$",
+        "√": r"$\sqrt{}$",
+        "✓": r"$\checkmark$",  # of amssymb
+        "✗": r"$\times$",
+        "’": "'",
+        "“": "``",
+        "”": "''",
+    }
+)
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_RAISED_NUMBER = re.compile(f"[{_RAISED}]+")
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    r"""Return cells of text as a Markdown table, the first column to the left; lines of a cell are joined.
+
+    Examples
+    --------
+    >>> print(markdown_table(["policy", "Gini"], [["a_b", "0.10\n0.05 to 0.20"]]), end="")
+    | policy | Gini |
+    |:---|---:|
+    | a\_b | 0.10 (0.05 to 0.20) |
+    """
+    texts = [[_in_one_line(cell).translate(_MARKDOWN) for cell in row] for row in rows]
+    lines = [[heading.replace("\n", " ") for heading in headings], *texts]
+    head, *body = [f"| {' | '.join(line)} |\n" for line in lines]
+    return head + f"|:---|{'---:|' * (len(headings) - 1)}\n" + "".join(body)
+
+
+def _in_one_line(cell: str) -> str:
+    first, *more = cell.split("\n")
+    return f"{first} ({' '.join(more)})" if more else first
+
+
+def latex_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    r"""Return cells of text as a LaTeX tabular for the package booktabs; further lines of a cell are small.
+
+    Examples
+    --------
+    >>> print(latex_table(["policy", "price of\nfairness"], [["a_b", "10 %\n8 to 12 %"]]), end="")
+    \begin{tabular}{lr}
+    \toprule
+     & price of \\
+    policy & fairness \\
+    \midrule
+    a\_b & 10 \% \\
+     & {\scriptsize 8 to 12 \%} \\
+    \bottomrule
+    \end{tabular}
+    """
+    head = _latex_lines([[heading.split("\n") for heading in headings]], at_bottom=True)
+    body = _latex_lines([[cell.split("\n") for cell in row] for row in rows], at_bottom=False)
+    columns = "l" + "r" * (len(headings) - 1)
+    parts = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", *head, r"\midrule", *body, r"\bottomrule"]
+    return "\n".join([*parts, r"\end{tabular}", ""])
+
+
+def write_text_table(
+    file: Path, headings: Sequence[str], rows: Sequence[Sequence[str]], *, about: str, note: str
+) -> None:
+    """Write cells of text to a .md or .tex file, which replaces an old one once it is complete.
+
+    Parameters
+    ----------
+    file : Path
+    headings, rows
+        As for `markdown_table` and `latex_table`.
+    about : str
+        JSON with what the table is about, which readers of the document are not shown.
+    note : str
+        A remark below the table; in LaTeX, where captions are the author's own, a comment above it.
+    """
+    if file.suffix.lower() == ".md":
+        comment = about.replace("--", "-\\u002d")  # the same JSON, but no end of a comment
+        text = f"<!-- meritfair {comment} -->\n\n{markdown_table(headings, rows)}\n{note}\n"
+    else:
+        table = latex_table(headings, rows)
+        text = f"% meritfair {about}\n% {note}\n% Needs \\usepackage{{booktabs}}.\n{table}"
+    write_whole(file, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
+
+
+def _latex_lines(rows: Sequence[Sequence[list[str]]], *, at_bottom: bool) -> list[str]:
+    """Return lines of LaTeX for rows whose cells have one or several lines."""
+    lines = []
+    for row in rows:
+        height = max(map(len, row))
+        blanks = [[""] * (height - len(cell)) for cell in row]
+        cells = [(blank + cell if at_bottom else cell + blank) for cell, blank in zip(row, blanks, strict=True)]
+        for number, line in enumerate(zip(*cells, strict=True)):
+            texts = [_in_latex(text) for text in line]
+            small = number > 0 and not at_bottom
+            lines.append(" & ".join(rf"{{\scriptsize {text}}}" if small and text else text for text in texts) + r" \\")
+    return lines
+
+
+def _in_latex(text: str) -> str:
+    r"""Return a text with what LaTeX would take for something else, or does not know, in its own words.
+
+    Examples
+    --------
+    >>> print(_in_latex("≥ 4·10¹² %"))
+    $\geq$ 4$\cdot$10$^{12}$ \%
+    """
+    plain = str.maketrans(_RAISED, "0123456789")
+    return _RAISED_NUMBER.sub(lambda found: f"$^{{{found[0].translate(plain)}}}$", text.translate(_LATEX))
+
+
+def _csv_cell(cell: Any) -> Any:
+    if isinstance(cell, str):
+        return to_spreadsheet(cell)
+    return "" if isinstance(cell, float) and math.isnan(cell) else cell
+
+
+def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
+    """Read a CSV file; a row's line is where it ends."""
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream)
+            header = [name.strip() for name in next(reader, [])]
+            wanted = _wanted(file, header, required, optional, line=1)
+            places = [header.index(name) for name in wanted]
+            named = max(k for k, name in enumerate(header, 1) if name)
+            cells: list[list[str]] = [[] for _ in wanted]
+            lines = []
+            for row in reader:
+                if not any(cell.strip() for cell in row):
+                    continue
+                if not named <= len(row) <= len(header) or any(map(str.strip, row[named:])):
+                    raise FileError(file, _misfit(row, named), line=reader.line_num)
+                lines.append(reader.line_num)
+                for column, place in zip(cells, places, strict=True):
+                    column.append(row[place])
+    except UnicodeDecodeError as error:
+        raise FileError(file, f"is not text in UTF-8: {error}") from None
+    except csv.Error as error:
+        raise FileError(file, f"is not a CSV file: {error}") from None
+    columns = ([from_spreadsheet(cell) for cell in column] for column in cells)
+    return Table(file, dict(zip(wanted, columns, strict=True)), lines)
+
+
+def _misfit(row: Sequence[str], named: int) -> str:
+    """Return what is wrong with a row of fewer or more cells than there are columns, and what may have caused it."""
+    if len(row) < named:
+        return f"has {len(row)} of the {named} columns of the header"
+    causes = []
+    pairs = [f"{left},{right}" for left, right in pairwise(row)]
+    texts = [pair for pair in pairs if _COMMA_IN_TEXT.fullmatch(pair)]
+    decimals = [pair for pair in pairs if _DECIMAL_COMMA.fullmatch(pair)]
+    if not any(map(str.strip, row[named:])):
+        causes.append("a comma at its end")
+    if texts:
+        causes.append(f"a comma inside a text, {texts[0]!r} (put it in quotation marks)")
+    if decimals:
+        causes.append(f"a decimal comma, {decimals[0]!r} (write {decimals[0].replace(',', '.')})")
+    perhaps = f": perhaps {' or '.join(causes)}" if causes else ""
+    return f"has {len(row)} cells, but the header has {named} columns{perhaps}"
+
+
+def _read_parquet(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        stored = pq.read_table(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise FileError(file, f"is not a Parquet file that can be read: {error}") from None
+    wanted = _wanted(file, stored.column_names, required, optional, line=None)
+    columns = {name: stored.column(name).to_pylist() for name in wanted}
+    return Table(file, columns, range(1, stored.num_rows + 1))
+
+
+def _wanted(
+    file: Path, header: Sequence[str], required: Sequence[str], optional: Sequence[str], line: int | None
+) -> list[str]:
+    """Return the wanted columns that are there, or say which are missing."""
+    if not any(header):
+        raise FileError(file, "is empty")
+    missing = [name for name in required if name not in header]
+    if missing:
+        wanted, found = ", ".join(missing), ", ".join(header)
+        mark = next((mark for mark in ";\t|" if mark in found and "," not in found), "")
+        hint = f": columns must be separated by commas, and here it seems to be {mark!r}" if mark else ""
+        raise FileError(file, f"lacks the column{'s' * (len(missing) > 1)} {wanted}; it has {found}{hint}", line=line)
+    there = [name for name in (*required, *optional) if name in header]
+    twice = [name for name in there if list(header).count(name) > 1]
+    if twice:
+        raise FileError(file, "the column stands there twice", line=line, column=twice[0])
+    return there
+
+
+def _date(cell: Any) -> np.datetime64 | None:
+    """Return the day of a cell such as 2026-03-02 or 2026-W10 (a Monday), the month of 2026-03, or else None."""
+    text = str(cell).strip()
+    if "-" not in text:
+        return None
+    if _MONTH.fullmatch(text):
+        return np.datetime64(text, "M")
+    try:
+        return np.datetime64(date.fromisoformat(text.removesuffix("00:00:00").rstrip(" T")), "D")
+    except ValueError:
+        return None
+
+
+def _bit(text: str) -> int:
+    if text in ("true", "false"):
+        return int(text == "true")
+    if text in ("", "nan"):  # the latter is how a Parquet column of floats shows an empty cell
+        return EMPTY
+    return int(float(text)) if _is_number(text) and float(text) in (0.0, 1.0) else _WRONG
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True

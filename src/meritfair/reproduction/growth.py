@@ -1,0 +1,73 @@
+r"""How fast regret grows: the exponent :math:`\alpha` of :math:`T^\alpha` that fits the last nine tenths of a run.
+
+It is the slope of the least-squares line through (log t, log FR(t)) for the kept episodes t of T/10 and more, FR the
+regret added up to episode t and averaged over runs. Regret that never gets less, such as that of a policy which does
+not learn to be fair, has 1; the rate of the paper's Theorem 5.5, :math:`\sqrt{T \ln T}`, has 1/2 plus 1/(2 ln t), that
+is 0.55 to 0.57 over these episodes for T = 10,000. Regret is added up from the first episode, so what a policy does
+before it has learned anything is in the sum too, and in short runs it is much of it.
+
+The paper calls regret sublinear or linear by the look of its curves. Here it is sublinear if the exponent's interval
+lies below 0.75, halfway between the theorem's 1/2 and 1, and linear if it lies above 0.95; between these bars it is
+neither.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meritfair.lab.resampling import above, below, every, interval_of, weights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from meritfair.core.arrays import FloatArray
+    from meritfair.lab.tasks import Outcome
+    from meritfair.simulation.metrics import Interval
+
+__all__ = ["LINEAR", "SUBLINEAR", "exponent", "exponents", "is_linear", "is_sublinear", "slope"]
+
+SUBLINEAR, LINEAR = 0.75, 0.95
+_FROM = 0.1  # the part of a run that is left out
+
+
+def slope(episodes: FloatArray, totals: FloatArray) -> FloatArray:
+    """Return the slope of log totals by log episodes; NaN where a total is not positive, or there is one point only.
+
+    Parameters
+    ----------
+    episodes : ndarray, shape (points,)
+    totals : ndarray, shape (..., points)
+
+    Examples
+    --------
+    >>> t = np.arange(1.0, 100.0)
+    >>> slope(t, np.stack([5 * t, 7 * np.sqrt(t)])).round(6)
+    array([1. , 0.5])
+    """
+    x = np.log(episodes)
+    x -= x.mean()
+    y = np.log(np.where(totals > 0, totals, np.nan))
+    return np.asarray(y @ x / (x @ x if len(x) > 1 else np.nan))
+
+
+def exponents(outcome: Outcome, weight: FloatArray, curve: str = "fairness_regret") -> FloatArray:
+    """Return the exponent of a curve's mean over runs, for each row of weights."""
+    late = outcome.episodes >= _FROM * outcome.episodes[-1]
+    return slope(outcome.episodes[late].astype(np.float64), weight @ outcome.curves[curve][:, late])
+
+
+def exponent(outcome: Outcome, seed: int = 0, curve: str = "fairness_regret") -> Interval:
+    """Return the exponent of a curve's mean over runs, with its 95 % bootstrap interval."""
+    return interval_of(exponents(outcome, weights(len(outcome.runs), seed), curve))
+
+
+def is_sublinear(found: Iterable[Interval]) -> bool | None:
+    """Return whether all exponents are below the bar."""
+    return every(below(each, SUBLINEAR) for each in found)
+
+
+def is_linear(found: Iterable[Interval]) -> bool | None:
+    """Return whether all exponents are above the bar."""
+    return every(above(each, LINEAR) for each in found)

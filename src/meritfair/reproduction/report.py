@@ -1,0 +1,293 @@
+"""The report of a reproduction: files of figures and tables, and one page of HTML that needs nothing beside it.
+
+What a figure or a table says depends on the findings of its artefact alone. No time, host or path is in it, so it is
+the same bytes each time. Only the page says when, where and how long.
+
+Examples
+--------
+>>> from meritfair.reproduction.artefact import Findings, Scale, Verdict
+>>> verdict = Verdict("Regret grows more slowly than time.", "Section 6.3", True, "exponent 0.6 (0.5 to 0.7)")
+>>> section = Section("figure-2", "Figure 2", "What is asked.", Findings(None, "", verdicts=(verdict,)))
+>>> page = render(Report(Scale(), (section,)))
+>>> "✓" in page and "exponent 0.6" in page
+True
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field, fields
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import meritfair
+from meritfair.core.errors import MissingExtraError
+from meritfair.core.storage import write_whole
+from meritfair.core.tables import latex_table, write_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from meritfair.lab.spec import Spec
+    from meritfair.reproduction.artefact import Findings, PaperTable, Scale, Verdict
+
+__all__ = [
+    "FIGURE_SUFFIXES",
+    "STANDINGS",
+    "Report",
+    "Section",
+    "Standing",
+    "count_verdicts",
+    "render",
+    "save_figure",
+    "save_tables",
+    "spec_text",
+    "standing",
+    "write_report",
+]
+
+FIGURE_SUFFIXES = (".svg", ".png", ".pdf")
+_DPI = 120
+_STRIP = 0.3  # inches
+_POWER = re.compile(r"\^(\d+(?:\.\d+)?)")
+_ALWAYS = ("datasets", "sizes", "policies", "merits", "episodes", "runs", "seed")  # what a spec always says
+
+
+class Standing(NamedTuple):
+    """How a claim stands, by a sign and by words, for those who see no colours."""
+
+    key: str
+    sign: str
+    words: str
+
+
+STANDINGS = {
+    True: Standing("yes", "✓", "holds"),
+    False: Standing("no", "✗", "does not hold"),
+    None: Standing("open", "?", "cannot be told"),
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """An artefact as the report shows it.
+
+    Attributes
+    ----------
+    name, title, about : str
+        As the artefact has them.
+    findings : Findings
+        What it says; the numbers are not looked at.
+    beyond : bool
+        Whether it goes beyond the paper.
+    specs : tuple of Spec
+        What was played for it.
+    figure : bytes
+        Its drawing as SVG, empty if it has none.
+    files : tuple of str
+        Its files, relative to the report.
+    """
+
+    name: str
+    title: str
+    about: str
+    findings: Findings
+    beyond: bool = False
+    specs: tuple[Spec, ...] = ()
+    figure: bytes = b""
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the page says.
+
+    Attributes
+    ----------
+    scale : Scale
+    sections : tuple of Section
+    headlines : tuple of str
+        What to remember, a sentence each.
+    made_with : mapping of str to str
+        Versions, machine, time: a line for each.
+    left_out : mapping of str to str
+        Why an artefact is missing, by title.
+    others : int
+        How many artefacts were not asked for.
+    """
+
+    scale: Scale
+    sections: tuple[Section, ...]
+    headlines: tuple[str, ...] = ()
+    made_with: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    others: int = 0
+
+    def verdicts(self, *, beyond: bool) -> tuple[Verdict, ...]:
+        """Return the verdicts on the paper, or on what goes beyond it."""
+        return tuple(verdict for each in self.sections if each.beyond == beyond for verdict in each.findings.verdicts)
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """How many claims hold, a sentence for those of the paper and one for those beyond it."""
+        kinds = {"of the paper": False, "beyond it": True}
+        counts = (count_verdicts(self.verdicts(beyond=beyond), whose) for whose, beyond in kinds.items())
+        return tuple(filter(None, counts))
+
+
+def standing(verdict: Verdict) -> Standing:
+    """Return how a claim stands."""
+    return STANDINGS[None if verdict.holds is None else bool(verdict.holds)]
+
+
+def count_verdicts(verdicts: Iterable[Verdict], whose: str) -> str:
+    """Return in words how many claims hold and how many do not; nothing if there are none.
+
+    Examples
+    --------
+    >>> from meritfair.reproduction.artefact import Verdict
+    >>> count_verdicts([Verdict("", "", holds, "") for holds in (True, True, None)], "of the paper")
+    'Of 3 claims of the paper, 2 hold and 1 cannot be told.'
+    """
+    found = Counter(standing(each).key for each in verdicts)
+    words = {"yes": ("holds", "hold"), "no": ("does not hold", "do not hold"), "open": ("cannot be told",) * 2}
+    parts = [f"{found[key]} {forms[found[key] > 1]}" for key, forms in words.items() if found[key]]
+    if not parts:
+        return ""
+    number = found.total()
+    listed = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+    return f"Of {number} claim{'s' * (number > 1)} {whose}, {listed}."
+
+
+def save_figure(figure: Figure, folder: Path, name: str, note: str = "") -> bytes:
+    """Write a figure in all formats, with a remark in a strip above it if there is one; return the SVG.
+
+    The layout is found once, and each format drawn once: `Figure.savefig` does both anew for each, which takes twice
+    as long.
+    """
+    import matplotlib.style
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    formats: dict[str, tuple[Any, dict[str, None]]] = {
+        ".png": (FigureCanvasAgg, {}),  # first, as the others leave a figure with dots of their own
+        ".svg": (FigureCanvasSVG, {"Date": None}),
+        ".pdf": (FigureCanvasPdf, {"CreationDate": None}),
+    }
+    drawn = {}
+    with matplotlib.style.context(str(files("meritfair.simulation") / "meritfair.mplstyle")):
+        figure.set_dpi(_DPI)
+        _lay_out(figure, _STRIP if note else 0.0)
+        if note:
+            figure.text(0.01, 1 - _STRIP / 2 / figure.get_figheight(), note, fontsize=9, color="#a63c00", va="center")
+        for suffix, (canvas, metadata) in formats.items():
+            stream = io.BytesIO()
+            getattr(canvas(figure), f"print_{suffix[1:]}")(stream, metadata=metadata)
+            drawn[suffix] = stream.getvalue()
+    for suffix, content in drawn.items():
+        _write(folder / f"{name}{suffix}", content)
+    return drawn[".svg"]
+
+
+def _lay_out(figure: Figure, strip: float) -> None:
+    """Find the layout of a figure, once and for all, with a free strip of so many inches above all that is drawn."""
+    width, height = figure.get_size_inches()
+    top = height / (height + strip)
+    figure.set_size_inches(width, height + strip)
+    figure.set_layout_engine("constrained", rect=(0, 0, 1, top))
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for legend in figure.legends:
+        legend.set_bbox_to_anchor((0, 0, 1, top), transform=figure.transFigure)
+
+
+def save_tables(tables: Sequence[PaperTable], folder: Path) -> tuple[Path, ...]:
+    """Write tables as .csv in full precision and as .tex as people are shown them; return the files."""
+    written = []
+    for table in tables:
+        numbers, text = folder / f"{table.name}.csv", folder / f"{table.name}.tex"
+        write_table(numbers, "tables", table.columns)
+        _write(text, latex_table(table.headings, table.cells).encode())
+        written += [numbers, text]
+    return tuple(written)
+
+
+def spec_text(spec: Spec) -> str:
+    """Return a spec as the text of a file for `meritfair sweep`; what is as by default is left out, or nearly so.
+
+    Examples
+    --------
+    >>> from meritfair.lab.spec import Spec
+    >>> print(spec_text(Spec(datasets=("cpap",), sizes=((5, 1), (10, 2)), policies=("optimal",), episodes=100)))
+    datasets = ["cpap"]
+    sizes = [[5, 1], [10, 2]]
+    policies = ["optimal"]
+    merits = ["exponential:c=3"]
+    episodes = 100
+    runs = 30
+    seed = 0
+    """
+    default = {each.name: each.default for each in fields(spec) if each.name not in ("own_arms", *_ALWAYS)}
+    others = [name for name, value in default.items() if getattr(spec, name) != value]
+    return "\n".join(f"{name} = {json.dumps(getattr(spec, name))}" for name in (*_ALWAYS, *others))
+
+
+def render(report: Report) -> str:
+    """Return the report as a page of HTML, with everything inside."""
+    try:
+        import jinja2
+    except ImportError:
+        raise MissingExtraError("the report", "lab") from None
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(standing=standing, spec_text=spec_text, data_uri=_data_uri, sides=_sides, powers=_powers)
+    page = environment.from_string((files("meritfair.reproduction") / "report.html.jinja").read_text(encoding="utf-8"))
+    return page.render(report=report, scale=report.scale, version=meritfair.__version__)
+
+
+def write_report(report: Report, path: Path) -> None:
+    """Write the report, which replaces an old one once it is complete."""
+    _write(path, render(report).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    write_whole(path, lambda temporary: temporary.write_bytes(content))
+
+
+def _powers(text: str) -> Any:
+    """Return a text as HTML in which powers, written T^0.7, are raised."""
+    from markupsafe import Markup, escape
+
+    return Markup(_POWER.sub(r"<sup>\1</sup>", str(escape(text))))  # the text is escaped, and only numbers are put in
+
+
+def _data_uri(svg: bytes) -> str:
+    """Return a drawing as an address that holds it whole."""
+    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
+
+
+def _sides(table: PaperTable) -> list[str]:
+    """Return for each column of a table whether it is text, to the left, or numbers, to the right.
+
+    Examples
+    --------
+    >>> from meritfair.reproduction.artefact import PaperTable
+    >>> _sides(PaperTable("", "", ["arms", "mean", "fits"], [["CPAP", "−1.5 ±2", "yes"], ["", "–", "no"]], {}))
+    ['left', 'right', 'left']
+    """
+    columns = zip(*table.cells, strict=True) if table.cells else ((),) * len(table.headings)
+    return ["right" if all(map(_is_like_a_number, cells)) else "left" for cells in columns]
+
+
+def _is_like_a_number(cell: Any) -> bool:
+    start = str(cell).lstrip("≥≤<>≈±+−-( ")[:1]
+    return not start or start.isdigit() or start in "–∞"

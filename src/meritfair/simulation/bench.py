@@ -1,0 +1,240 @@
+"""How fast the engine is on this machine, against the same model as one would write it at first.
+
+The *plain loop* is Algorithm 1 in Numba, one step, one arm and one `random()` at a time, with the simplest draw of K
+arms. It does less than the engine: it measures regret and reward, but neither eta, omega, waits nor coverage. The
+*reference* is the NumPy simulator of the tests, which is there only in a clone. All figures of a row are from one run
+of this program; on a machine that does other things as well, look at the ratios.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import sys
+import time
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import llvmlite.binding
+import numba
+import numpy as np
+
+import meritfair
+from meritfair.core.machine import available_cores
+from meritfair.datasets import instances, synthetic
+from meritfair.model.exposure import merit_share
+from meritfair.model.merit import Exponential
+from meritfair.policies.base import Policy, View
+from meritfair.policies.merit_fair import MeritFair
+from meritfair.policies.plans import PriorityTable
+from meritfair.simulation.simulate import simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from meritfair.core.arrays import FloatArray
+    from meritfair.model.arms import Arms
+    from meritfair.simulation.run import Run
+
+__all__ = ["CASES", "Gain", "machine", "measure_policies", "measure_sizes", "measure_workers", "reference_simulator"]
+
+SIZES = ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20))
+SETTINGS: dict[str, dict[str, str]] = {
+    "merit-fair": {},
+    "mean": {"estimate": "mean"},
+    "exact": {"design": "exact", "estimate": "mean"},
+    "systematic": {"design": "systematic", "estimate": "mean"},
+}
+CASES = [
+    (name, n_arms, budget, c)
+    for name in SETTINGS
+    for n_arms, budget in SIZES
+    for c in ((1, 3, 10) if name in ("merit-fair", "exact") else (3,))
+]
+_HORIZON = 200
+_REPEATS = 5
+
+
+@dataclass(frozen=True)
+class Gain(Policy):
+    """Pulls the arms that gain most at this step, by their true chances: a priority table that looks at states."""
+
+    name: ClassVar[str] = "gain"
+    constant = True
+
+    def plan(self, view: View) -> PriorityTable:
+        return PriorityTable(view.true_transitions[..., 1] - view.true_transitions[..., 0])
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures depend on."""
+    return {
+        "processor": llvmlite.binding.get_host_cpu_name(),
+        "cores": available_cores(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "numba": numba.__version__,
+        "meritfair": meritfair.__version__,
+    }
+
+
+def reference_simulator() -> Any | None:
+    """Return the NumPy simulator of the tests, if this is a clone, or None."""
+    tests = Path(meritfair.__file__).parents[2] / "tests"
+    if not (tests / "reference" / "numpy_simulator.py").is_file():
+        return None
+    sys.path.insert(0, str(tests))
+    try:
+        return import_module("reference.numpy_simulator")
+    finally:
+        sys.path.remove(str(tests))
+
+
+def measure_policies(episodes: int, reference: Any | None) -> Iterator[dict[str, Any]]:
+    """Measure merit-fair on the authors' synthetic instances, one run on one core, and a priority table.
+
+    With designs other than the paper's the estimate is the mean. The plain loop is always the paper's.
+
+    Parameters
+    ----------
+    episodes : int
+        Episodes of the run that is timed; the slower ones are timed on fewer.
+    reference : module or None
+        Has `simulate`, as the engine's reference.
+    """
+    for name, n_arms, budget, c in CASES:
+        (arms,) = instances("synthetic", n_arms, 1, authors=True, budget=budget)
+        merit = Exponential(float(c))
+        policy = MeritFair(merit=merit, **SETTINGS[name])  # type: ignore[arg-type]
+        play = partial(_play, arms, policy, budget, 1)
+        fewer = max(2, episodes // (4 * n_arms))
+        fair = merit_share(merit(arms.benefit))
+        loop = partial(_plain_loop, arms.transitions, fair, budget, float(c), 0.01, _HORIZON)
+        ours, plain = _seconds((play, episodes), (loop, fewer))
+        row = _row(name, n_arms, budget, c, ours, episodes)
+        row["ratio_to_plain"] = (plain / fewer) / (ours / episodes)
+        if reference is not None and name == "merit-fair":
+            again = partial(reference.simulate, [arms], policy, budget=budget, horizon=_HORIZON, merit=merit, seed=1)
+            few = max(2, fewer // 20)
+            (slow,) = _seconds((lambda T, again=again: again(episodes=T), few), repeats=1)  # type: ignore[misc]
+            row["ratio_to_reference"] = (slow / few) / (ours / episodes)
+        yield row
+    fewer = max(2, episodes // 20)
+    (seconds,) = _seconds((partial(_play, synthetic(100, seed=1), Gain(), 20, 1), fewer))
+    yield _row("priority table", 100, 20, 3, seconds * episodes / fewer, episodes)
+
+
+def measure_sizes(largest: int = 1_000_000) -> Iterator[dict[str, Any]]:
+    """Measure merit-fair for 10^2 arms and up, a tenth of them pulled."""
+    n_arms = 100
+    while n_arms <= largest:
+        episodes = max(20, 200_000 // n_arms)
+        work = partial(_play, synthetic(n_arms, seed=1), MeritFair(), n_arms // 10, 1)
+        (seconds,) = _seconds((work, episodes), repeats=_REPEATS if n_arms < 100_000 else 1)
+        row = _row("merit-fair", n_arms, n_arms // 10, 3, seconds, episodes)
+        row["seconds_per_episode"] = seconds / episodes
+        row["peak_memory_mb"] = _peak_memory()
+        yield row
+        n_arms *= 10
+
+
+def measure_workers(episodes: int) -> Iterator[dict[str, Any]]:
+    """Measure how much more work several workers do than one."""
+    arms = instances("synthetic", 100, 8, authors=True, budget=20)
+    numbers = range(1, available_cores() + 1)
+    times = _seconds(*((partial(_play, arms, MeritFair(), 20, workers), episodes) for workers in numbers))
+    for workers, seconds in zip(numbers, times, strict=True):
+        yield {"workers": workers, "runs": len(arms), "seconds": seconds, "times_one_worker": times[0] / seconds}
+
+
+def _peak_memory() -> float:
+    """Return the most memory this process has had, in MB; NaN where the system does not say."""
+    if sys.platform == "win32":
+        return math.nan
+    import resource
+
+    unit = 1024 * 1024 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def _play(arms: Arms | Sequence[Arms], policy: Policy, budget: int, workers: int, episodes: int) -> Run:
+    return simulate(arms, policy, budget=budget, episodes=episodes, horizon=_HORIZON, seed=1, workers=workers)
+
+
+def _row(policy: str, n_arms: int, budget: int, c: float, seconds: float, episodes: int) -> dict[str, Any]:
+    return {
+        "policy": policy,
+        "arms": n_arms,
+        "budget": budget,
+        "c": c,
+        "episodes": episodes,
+        "seconds": seconds,
+        "ns_per_arm_step": seconds * 1e9 / (episodes * _HORIZON * n_arms),
+    }
+
+
+def _seconds(*works: tuple[Callable[[int], Any], int], repeats: int = _REPEATS) -> list[float]:
+    """Return the least time of several for each work, of so many episodes; what has to be compiled is compiled before.
+
+    They take turns, because a machine is often slower for a while: then it is slower for all.
+    """
+    for work, _ in works:
+        work(1)
+    least = [math.inf] * len(works)
+    for _ in range(repeats):
+        for i, (work, episodes) in enumerate(works):
+            start = time.perf_counter()
+            work(episodes)
+            least[i] = min(least[i], time.perf_counter() - start)
+    return least
+
+
+def _plainly(
+    transitions: FloatArray, fair: FloatArray, budget: int, c: float, delta: float, horizon: int, episodes: int
+) -> tuple[FloatArray, FloatArray]:
+    n_arms = len(transitions)
+    visits, good = np.zeros((n_arms, 2, 2)), np.zeros((n_arms, 2, 2))
+    merit, upper = np.zeros(n_arms), np.zeros((2, 2))
+    states, pulled = np.zeros(n_arms, np.int64), np.zeros(n_arms, np.int64)
+    regret, reward = np.zeros(episodes), np.zeros(episodes)
+    for t in range(episodes):
+        log_term = math.log(8 * n_arms / delta) + 4 * math.log(t + 1)
+        for arm in range(n_arms):
+            for s in range(2):
+                for a in range(2):
+                    seen = max(1.0, visits[arm, s, a])
+                    upper[s, a] = min(1.0, good[arm, s, a] / seen + math.sqrt(log_term / seen))
+            always = upper[0, 1] / (1 - upper[1, 1] + upper[0, 1])
+            never = upper[0, 0] / (1 - upper[1, 0] + upper[0, 0])
+            merit[arm] = math.exp(c * (always - never))
+        total = merit.sum()
+        regret[t] = np.abs(merit / total - fair).sum()
+        for arm in range(n_arms):
+            states[arm] = np.random.random() < 0.5  # noqa: NPY002
+        for _ in range(horizon):
+            pulled[:] = 0
+            left = total
+            for _ in range(budget):
+                x, last = np.random.random() * left, -1  # noqa: NPY002
+                for arm in range(n_arms):
+                    if pulled[arm] == 0:
+                        last = arm
+                        x -= merit[arm]
+                        if x < 0:
+                            break
+                pulled[last] = 1
+                left -= merit[last]
+            for arm in range(n_arms):
+                s, a = states[arm], pulled[arm]
+                following = int(np.random.random() < transitions[arm, s, a])  # noqa: NPY002
+                visits[arm, s, a] += 1
+                good[arm, s, a] += following
+                states[arm] = following
+                reward[t] += following
+    return regret, reward
+
+
+_plain_loop: Any = numba.njit(_plainly)

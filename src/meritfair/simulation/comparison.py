@@ -1,0 +1,380 @@
+r"""Comparison: policies meet the same arms, and are weighed against the best and against nothing.
+
+Two policies are always played along: ``none``, which pulls nobody, and ``whittle``, which knows the true arms and pulls
+for reward alone. What a policy wins lies between them (`metrics` has the formulas): its intervention
+benefit is 0 if it does as ``none`` and 1 if it does as ``whittle``, its price of fairness is the part of Whittle's
+reward that it goes without. How fair it is, is measured for all by one yardstick, whatever each aims at.
+
+Run number r has the same arms, the same seeds and the same resamples for every policy, so that differences between
+policies are less noisy than their intervals. Transitions are not paired: policies that look at states and those that do
+not use the seeds in different ways, so a difference between two such policies includes independent noise of both. With
+K = N all policies do the same, and yet their rewards differ a little.
+
+References
+----------
+C. Herlihy, A. Prins, A. Srinivasan and J. P. Dickerson, "Planning to Fairly Allocate: Probabilistic Fairness in the
+Restless Bandit Setting", KDD 2023, for intervention benefit, price of fairness and the earth mover's distance.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from meritfair.core.errors import InputError, MeritfairError
+from meritfair.core.machine import check_size
+from meritfair.core.parsing import as_inner, join_settings
+from meritfair.core.progress import following, in_parts
+from meritfair.core.seeding import fresh_seed
+from meritfair.core.storage import check_suffix
+from meritfair.core.tables import SUFFIXES as NUMBERS
+from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
+from meritfair.model.arms import Arms
+from meritfair.model.merit import Merit
+from meritfair.policies import registry
+from meritfair.simulation.metrics import Interval, intervention_benefit, price_of_fairness
+from meritfair.simulation.simulate import YARDSTICK, arms_of_runs, make_policy, simulate
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import numpy.typing as npt
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from meritfair.core.progress import Progress
+    from meritfair.policies.base import Policy
+    from meritfair.policies.plans import Plan
+    from meritfair.simulation.run import Run
+
+__all__ = ["COLUMNS", "ORACLE", "SUFFIXES", "Column", "Comparison", "compare"]
+
+SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
+ORACLE = "°"  # marks a policy that knows the true arms
+_NONE, _BEST = "none", "whittle"
+_FROM_SUMMARY = (
+    "good_state",
+    "fairness_regret",
+    "exposure_regret",
+    "gini",
+    "jain",
+    "hhi",
+    "earth_mover",
+    "smallest_exposure",
+    "longest_wait",
+)
+_Player: TypeAlias = "Policy | str | Callable[..., Plan]"
+
+
+class Column(NamedTuple):
+    """How people are shown a measure: its heading, and how many digits after the point, unless it is large."""
+
+    heading: str
+    digits: int
+    percent: bool = False
+
+    def number(self, value: float, like: float | None = None) -> str:
+        """Return a number as text, a dash if there is none, with as many digits as another has."""
+        if math.isnan(value):
+            return "–"
+        scale = 100 if self.percent else 1
+        digits = 0 if abs(scale * (value if like is None else like)) >= 100 else self.digits
+        return f"{scale * value:z,.{digits}f}".replace("-", "−").replace("inf", "∞") + " %" * self.percent
+
+    def in_short(self, value: Interval) -> str:
+        """Return the mean, and half the width of its interval if there is one."""
+        if math.isnan(value.low):
+            return self.number(value.mean)
+        return f"{self.number(value.mean)} ±{self.number((value.high - value.low) / 2, value.mean)}"
+
+    def in_full(self, value: Interval) -> str:
+        """Return the mean, and in a second line its interval if there is one."""
+        if math.isnan(value.low):
+            return self.number(value.mean)
+        low, high = (self.number(end, value.mean) for end in (value.low, value.high))
+        return f"{self.number(value.mean)}\n{low.removesuffix(' %')} to {high}"
+
+
+COLUMNS = {
+    "intervention_benefit": Column("intervention\nbenefit", 2),
+    "price_of_fairness": Column("price of\nfairness", 1, percent=True),
+    "good_state": Column("good\nstate", 1, percent=True),
+    "fairness_regret": Column("fairness\nregret", 1),
+    "gini": Column("Gini", 2),
+    "smallest_exposure": Column("smallest\nexposure", 3),
+    "longest_wait": Column("longest\nwait", 0),
+}  # those that people are shown; files of numbers have all
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What policies did on one problem, and what that is worth; made by `compare`.
+
+    Attributes
+    ----------
+    runs : dict of str to Run
+        The runs of each policy, by label.
+    none, best : Run
+        Those of the two references, ``none`` and ``whittle``, whether they are listed or not.
+    oracles : tuple of str
+        Labels of the policies that look at the true arms, which nobody knows in life.
+    skipped : dict of str to str
+        Why others were not played, by label.
+    """
+
+    runs: dict[str, Run]
+    none: Run
+    best: Run
+    oracles: tuple[str, ...] = ()
+    skipped: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @cached_property
+    def measures(self) -> dict[str, dict[str, Interval]]:
+        """All measures of each policy by label and name, means over runs with 95 % bootstrap intervals.
+
+        They are ``intervention_benefit``, ``price_of_fairness``, and of `Run.summary`: the share in the good state,
+        the regrets added up over episodes, inequality of the pulls, smallest exposure and longest wait. What cannot be
+        measured is NaN: inequality where nobody is pulled, the benefit where even the best policy wins nothing. If that
+        may be chance, the interval of the benefit has no end.
+        """
+        return {label: self._measures(run) for label, run in self.runs.items()}
+
+    def _measures(self, run: Run) -> dict[str, Interval]:
+        reward, none, best = (each.reward.sum(axis=1) for each in (run, self.none, self.best))
+        seed, summary = int(self.none.settings["seed"]), run.summary()
+        return {
+            "intervention_benefit": intervention_benefit(reward, none, best, seed),
+            "price_of_fairness": price_of_fairness(reward, best, seed),
+            **{name: summary[name] for name in _FROM_SUMMARY},
+        }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Policies, problem, seed and versions, as plain values."""
+        shared = {name: value for name, value in self.none.settings.items() if name != "policy"}
+        policies = {label: run.settings["policy"] for label, run in self.runs.items()}
+        return {"policies": policies, "skipped": self.skipped, **shared}
+
+    @property
+    def description(self) -> str:
+        """What was simulated, in one line."""
+        return self.none.description
+
+    def __repr__(self) -> str:
+        number = len(self.runs)
+        return f"Comparison({number} {'policy' if number == 1 else 'policies'}: {self.description})"
+
+    def by_reward(self) -> Comparison:
+        """Return the same with the most rewarding policies first."""
+        order = sorted(self.runs.items(), key=lambda pair: -int(pair[1].reward.sum()))
+        return dataclasses.replace(self, runs=dict(order))
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each policy: its label, and each measure as ``name``, ``name_low`` and ``name_high``."""
+        return [
+            {"policy": label} | {name + end: value for name, each in found.items() for end, value in _ends(each)}
+            for label, found in self.measures.items()
+        ]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table as a pandas DataFrame; needs the extra ``lab``."""
+        return data_frame(self.table())
+
+    def cells(self) -> list[list[str]]:
+        """Return what people are shown of each policy, as text: its label, then means with intervals below them."""
+        rows = []
+        for label, found in self.measures.items():
+            name = " ".join(label.split()) + f" {ORACLE}" * (label in self.oracles)
+            rows.append([name, *(column.in_full(found[measure]) for measure, column in COLUMNS.items())])
+        return rows
+
+    def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
+        """Draw reward against fairness, a point for each policy; needs the extra ``plots``.
+
+        It is drawn into two Axes that are given, or on a new figure, by default of a size that suits.
+        """
+        from meritfair.simulation.plots import plot_comparison
+
+        return plot_comparison(self, ax=ax, figsize=figsize)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the table to a file, which replaces an old one once it is complete.
+
+        A .csv or .parquet file has all measures in full precision, a .md (Markdown) or .tex (LaTeX, with booktabs)
+        file those that people look at, rounded. All but .csv also hold settings, seed and versions.
+        """
+        file = Path(path)
+        suffix = check_suffix(file, "comparisons", SUFFIXES)
+        if suffix in NUMBERS:
+            rows = self.table()
+            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            write_table(file, "comparisons", columns, {"meritfair": json.dumps(self.settings, sort_keys=True)})
+        else:
+            headings = ["policy", *(column.heading for column in COLUMNS.values())]
+            write_text_table(file, headings, self.cells(), about=self._about(), note=self._note())
+
+    def _about(self) -> str:
+        """Return settings, seed and versions in one line, without the names of the arms, which may be very many."""
+        settings = self.settings
+        settings["problem"] = {name: value for name, value in settings["problem"].items() if name != "names"}
+        return json.dumps(settings, sort_keys=True)
+
+    def _note(self) -> str:
+        intervals = ", with 95 % bootstrap intervals" if self.none.runs > 1 else ""
+        oracles = f" {ORACLE}: knows the true arms." if self.oracles else ""
+        return f"{self.description}. Means over runs{intervals}; fairness regret is added up over episodes.{oracles}"
+
+
+def _ends(value: Interval) -> tuple[tuple[str, float], ...]:
+    return ("", value.mean), ("_low", value.low), ("_high", value.high)
+
+
+def compare(
+    arms: Arms | Sequence[Arms],
+    policies: Mapping[str, _Player] | Sequence[_Player] | None = None,
+    *,
+    budget: int,
+    episodes: int,
+    horizon: int = 200,
+    runs: int | None = None,
+    seed: int | None = None,
+    carry_states: bool = False,
+    merit: Merit | None = None,
+    design: str | None = None,
+    floor: npt.ArrayLike | None = None,
+    cap: npt.ArrayLike | None = None,
+    ball: str | None = None,
+    delta: float | None = None,
+    workers: int | None = None,
+    progress: Progress = None,
+) -> Comparison:
+    """Play several policies on the same arms with the same seeds, and weigh reward against fairness.
+
+    Parameters
+    ----------
+    arms : Arms or sequence of Arms
+        The true arms; or one set for each run.
+    policies : mapping or sequence, optional
+        Policies, their names (also with settings, as for `simulate`), or functions that plan, by label; in a sequence,
+        labels are made from names and settings.
+        One that cannot be played with these arms and this budget is an error, before others are played. By default
+        all policies there are, but for those that cannot be played: `Comparison.skipped` says which, and why.
+    budget, episodes, horizon, runs, seed, carry_states, workers
+        As for `simulate`.
+    merit, design, floor, cap, ball, delta : optional
+        The yardstick of fairness, the same for all: by default Exponential(3), the ``sequential`` draw without bounds,
+        and the ``paper``'s ball with 0.01. Policies given by name are made with what departs from that, where they
+        have such settings.
+    progress : bool or callable
+        True shows a bar. A function is called now and then with the label of the policy that is playing, and how many
+        episodes of how many are done, over all policies and runs.
+
+    Examples
+    --------
+    >>> import meritfair as mf
+    >>> arms = mf.datasets.cpap(n_arms=8, seed=1)
+    >>> found = compare(arms, ["round-robin", mf.MeritFair(estimate="mean")], budget=2, episodes=5, runs=3, seed=0)
+    >>> list(found.runs)
+    ['round-robin', 'merit-fair:estimate=mean']
+    >>> found.measures["round-robin"]["gini"]
+    Interval(mean=0.0, low=0.0, high=0.0)
+    """
+    given = {"merit": merit, "design": design, "floor": floor, "cap": cap, "ball": ball, "delta": delta}
+    rules = YARDSTICK | {name: value for name, value in given.items() if value is not None}
+    notes = _Notes(may_skip=policies is None)
+    players = _players(policies, rules, notes)
+    sets, number = arms_of_runs(arms, runs)
+    each = arms if isinstance(arms, Arms) else sets
+    shared: dict[str, Any] = {"budget": budget, "horizon": horizon, "carry_states": carry_states, "workers": workers}
+    shared |= {"seed": fresh_seed(seed), **rules}
+    whole: dict[str, Any] = {**shared, "episodes": episodes, "runs": runs}
+    none, best = registry.create(_NONE), registry.create(_BEST)
+    others = {label: policy for label, policy in players.items() if policy not in (none, best)}
+    size = {"runs": number, "episodes": episodes, "horizon": horizon}
+    check_size(sets[0].n_arms, **size, policies=len(others) + 2)  # all their runs are kept
+    with following(progress) as tell:
+        begin = in_parts(tell, len(others) + 2)
+        none_run = simulate(each, none, **whole, progress=begin(_NONE))  # the quickest finds what is wrong for all
+        for label, policy in others.items():  # before time is spent
+            with notes.about(label):
+                simulate(sets[0], policy, **shared, episodes=1)
+        best_run = simulate(each, best, **whole, progress=begin(_BEST))
+        played = {}
+        for label, policy in players.items():
+            if label not in others:
+                played[label] = none_run if policy == none else best_run
+            elif label not in notes.skipped:
+                with notes.about(label):
+                    played[label] = simulate(each, policy, **whole, progress=begin(label))
+    oracles = tuple(label for label in played if players[label].oracle)
+    return Comparison(played, none_run, best_run, oracles, notes.skipped)
+
+
+@dataclass(frozen=True)
+class _Notes:
+    """Why policies could not be played, if they may be skipped."""
+
+    may_skip: bool
+    skipped: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @contextmanager
+    def about(self, label: str) -> Iterator[None]:
+        """Note why this policy fails, or raise it."""
+        try:
+            yield
+        except MeritfairError as error:
+            if not self.may_skip:
+                raise InputError(f"{label} cannot be played here: {error}") from error
+            self.skipped[label] = str(error)
+
+
+def _players(policies: Any, rules: Mapping[str, Any], notes: _Notes) -> dict[str, Policy]:
+    """Return the policies to be compared, by label."""
+    players: dict[str, Policy] = {}
+    if policies is None:
+        for name in registry.names():
+            with notes.about(name):
+                players[name] = make_policy(name, rules)
+        return players
+    if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, str) or not policies:
+        raise InputError(f"policies must be a list of some, or a mapping of labels to them, got {policies!r}")
+    for key in policies:
+        each = policies[key] if isinstance(policies, Mapping) else key
+        policy = make_policy(each, rules)
+        label = str(key) if isinstance(policies, Mapping) or isinstance(each, str) else _label(policy)
+        if not (visible := "".join(label.split())) or not visible.isprintable():
+            raise InputError(f"a label must be text that can be seen, without control characters, got {label!r}")
+        if label in players:
+            raise InputError(f"the same policy twice: {label}")
+        players[label] = policy
+    return players
+
+
+def _label(policy: Policy) -> str:
+    """Return a policy's name, with those of its settings that are not the usual ones, as `registry.create` reads it."""
+    fields = dataclasses.fields(policy) if dataclasses.is_dataclass(policy) else ()
+    usual = {f.name: _default(f) for f in fields}
+    values = {name: getattr(policy, name) for name in usual}
+    changed = {name: _typed(value) for name, value in values.items() if not np.array_equal(value, usual[name])}
+    return join_settings(policy.name, changed)
+
+
+def _typed(value: Any) -> Any:
+    """Return a setting as it is typed; what cannot be typed, such as a list, is told by its text all the same."""
+    if isinstance(value, Merit):
+        return as_inner(str(value))
+    return value if value is None or isinstance(value, (int, float)) else str(value).replace(",", ";")
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default

@@ -1,0 +1,352 @@
+"""A run: what a simulation measured, with everything needed to make it again.
+
+The first axis of every array is the run (one independent repetition). Nothing about single steps is
+kept. A `Run` goes into one file, Parquet (a row for each run, readable by any dataframe library) or
+npz, with its settings, seed and versions inside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from meritfair.core.checks import check_choice
+from meritfair.core.errors import FileError
+from meritfair.core.storage import check_readable, check_suffix, write_whole
+from meritfair.core.tables import data_frame
+from meritfair.model.arms import Arms
+from meritfair.model.benefit import benefit
+from meritfair.model.exposure import fair_exposure
+from meritfair.model.merit import merit_from_settings
+from meritfair.simulation import metrics
+from meritfair.simulation.metrics import Interval, interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
+
+__all__ = ["Run"]
+
+_FORMAT = "meritfair-run-2"
+_META = "meritfair"
+_SUFFIXES = (".parquet", ".npz")
+_BY_EPISODE = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward", "eta", "omega")
+_BY_ARM = ("pulls", "exposure", "fair_exposure", "longest_wait")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The outcome of one policy on one problem, for one or many independent runs.
+
+    Attributes
+    ----------
+    settings : dict
+        Policy, problem, seed and versions, as plain values.
+    transitions : ndarray, shape (runs, N, 2, 2)
+        The true arms of each run.
+    fair_merit : ndarray, shape (runs, N)
+        The merit of each arm by its true benefit.
+    fairness_regret : ndarray, shape (runs, episodes)
+        Distance of each episode's shares from the fair ones, the terms of Eq. (3); not summed up.
+    fairness_regret_authors : ndarray, shape (runs, episodes)
+        The same, of the shares that MF-RMAB would form from this run's counts. That is what the
+        paper's figures show for Optimal; for MF-RMAB itself the two are the same.
+    exposure_regret : ndarray, shape (runs, episodes)
+        Distance of each episode's exposures from `fair_exposure`, at most twice the budget. NaN where the draw is
+        sequential, of several arms, and `simulate` was not asked to integrate.
+    reward : ndarray, shape (runs, episodes)
+        Arms in the good state after each step, summed over the episode's steps.
+    eta, omega : ndarray, shape (runs, episodes)
+        The largest eta and omega of any arm at the start of each episode.
+    visits, good : ndarray, shape (runs, N, 2, 2)
+        Final counts N(s, a) and N(s, a, 1).
+    longest_wait : ndarray, shape (runs, N)
+        Most steps in a row without a pull.
+    coverage_gap, coverage_gap_authors : ndarray, shape (runs,)
+        G by its definition, and as the authors' code has it.
+    """
+
+    settings: dict[str, Any]
+    transitions: FloatArray
+    fair_merit: FloatArray
+    fairness_regret: FloatArray
+    fairness_regret_authors: FloatArray
+    exposure_regret: FloatArray
+    reward: IntArray
+    eta: FloatArray
+    omega: FloatArray
+    visits: IntArray
+    good: IntArray
+    longest_wait: IntArray
+    coverage_gap: IntArray
+    coverage_gap_authors: IntArray
+
+    @classmethod
+    def before(cls, settings: dict[str, Any], transitions: FloatArray, fair_merit: FloatArray, episodes: int) -> Run:
+        """Return a run of which nothing is played yet: its arrays are there to be filled."""
+        runs, n_arms = fair_merit.shape
+        by_episode, by_arm = (runs, episodes), (runs, n_arms, 2, 2)
+        return cls(
+            settings=settings,
+            transitions=transitions,
+            fair_merit=fair_merit,
+            fairness_regret=np.zeros(by_episode),
+            fairness_regret_authors=np.zeros(by_episode),
+            exposure_regret=np.zeros(by_episode),
+            reward=np.zeros(by_episode, np.int64),
+            eta=np.zeros(by_episode),
+            omega=np.zeros(by_episode),
+            visits=np.zeros(by_arm, np.int64),
+            good=np.zeros(by_arm, np.int64),
+            longest_wait=np.zeros((runs, n_arms), np.int64),
+            coverage_gap=np.zeros(runs, np.int64),
+            coverage_gap_authors=np.zeros(runs, np.int64),
+        )
+
+    @property
+    def policy(self) -> str:
+        """The policy's name."""
+        return str(self.settings["policy"]["name"])
+
+    @property
+    def runs(self) -> int:
+        """How many independent runs there are."""
+        return len(self.fairness_regret)
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes each run has."""
+        return int(self.fairness_regret.shape[1])
+
+    @property
+    def horizon(self) -> int:
+        """Steps in an episode."""
+        return int(self.settings["problem"]["horizon"])
+
+    @property
+    def budget(self) -> int:
+        """Arms pulled at each step."""
+        return int(self.settings["problem"]["budget"])
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return int(self.transitions.shape[1])
+
+    @property
+    def arms(self) -> tuple[Arms, ...]:
+        """The arms of each run."""
+        names = self.settings["problem"]["names"]
+        return tuple(Arms(P, names) for P in self.transitions)
+
+    @property
+    def pulls(self) -> IntArray:
+        """How often each arm was pulled, shape (runs, N)."""
+        return np.asarray(self.visits[..., 1].sum(axis=-1))
+
+    @property
+    def exposure(self) -> FloatArray:
+        """The share of all steps at which each arm was pulled, shape (runs, N)."""
+        return np.asarray(self.pulls / (self.episodes * self.horizon))
+
+    @cached_property
+    def fair_exposure(self) -> FloatArray:
+        """The exposure that each arm's true merit entitles it to, shape (runs, N)."""
+        p = self.settings["problem"]
+        return fair_exposure(self.fair_merit, self.budget, p["design"], floor=p["floor"], cap=p["cap"])
+
+    @property
+    def first_valid_episode(self) -> IntArray:
+        """The paper's t0: the last episode at which some eta was 1 or more, shape (runs,)."""
+        return metrics.first_valid_episode(self.eta)
+
+    @property
+    def first_valid_episode_authors(self) -> IntArray:
+        """t0 as the authors' code has it: the first episode with every eta below 1, shape (runs,)."""
+        return metrics.first_valid_episode_authors(self.eta, self.horizon)
+
+    @property
+    def largest_eta(self) -> FloatArray:
+        """The paper's eta (Definition 5.2): the largest after t0, NaN if t0 is the last episode; shape (runs,)."""
+        return metrics.largest_after(self.eta, self.first_valid_episode)
+
+    @property
+    def largest_omega(self) -> FloatArray:
+        """The paper's omega (Definition 5.2): the largest after t0, NaN if t0 is the last episode; shape (runs,)."""
+        return metrics.largest_after(self.omega, self.first_valid_episode)
+
+    @property
+    def merit_label(self) -> str:
+        """The merit function that fairness was measured by, in words."""
+        settings = self.settings["problem"]["merit"]
+        return str(settings["name"]) if settings["kind"] == "custom" else str(merit_from_settings(settings))
+
+    @property
+    def _design_label(self) -> str:
+        design = self.settings["problem"]["design"]
+        return "" if design == "sequential" else f", {design}"
+
+    @property
+    def description(self) -> str:
+        """What was simulated, in one line."""
+        return (
+            f"{self.n_arms} arms, {self.budget} pulled at each step · "
+            f"{self.episodes:,} episodes of {self.horizon} steps · "
+            f"{self.runs} run{'s' * (self.runs != 1)} · merit {self.merit_label}{self._design_label} · "
+            f"seed {self.settings['seed']}"
+        )
+
+    def measures(self) -> dict[str, FloatArray]:
+        """Return the main numbers of each run, by name, shape (runs,).
+
+        ``good_state`` is the share of arms in the good state; regret is the sum over all episodes;
+        ``longest_wait`` is that of the arm that waited longest, ``smallest_exposure`` that of the arm pulled least;
+        inequality is that of the pulls, and ``earth_mover`` their distance from round robin.
+        """
+        arm_steps = self.n_arms * self.horizon * self.episodes
+        numbers = {
+            "fairness_regret": self.fairness_regret.sum(axis=1),
+            "fairness_regret_authors": self.fairness_regret_authors.sum(axis=1),
+            "exposure_regret": self.exposure_regret.sum(axis=1),
+            "good_state": self.reward.sum(axis=1) / arm_steps,
+            "jain": metrics.jain(self.pulls),
+            "gini": metrics.gini(self.pulls),
+            "hhi": metrics.hhi(self.pulls),
+            "earth_mover": metrics.earth_mover(self.pulls, self.episodes * self.horizon),
+            "smallest_exposure": self.exposure.min(axis=1),
+            "longest_wait": self.longest_wait.max(axis=1),
+            "first_valid_episode": self.first_valid_episode,
+            "first_valid_episode_authors": self.first_valid_episode_authors,
+            "coverage_gap": self.coverage_gap,
+            "coverage_gap_authors": self.coverage_gap_authors,
+        }
+        return {name: np.asarray(values, dtype=np.float64) for name, values in numbers.items()}
+
+    def summary(self) -> dict[str, Interval]:
+        """Return the `measures`, each a mean over runs with a 95 % bootstrap interval."""
+        seed = int(self.settings["seed"])
+        return {name: interval(values, seed) for name, values in self.measures().items()}
+
+    def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
+        """Draw fairness regret over time and exposure by arm, as `plot_runs` does; needs the extra ``plots``."""
+        from meritfair.simulation.plots import plot_runs
+
+        return plot_runs([self], ax=ax, figsize=figsize)
+
+    def to_frame(self, what: Literal["episodes", "arms"] = "episodes") -> pd.DataFrame:
+        """Return a pandas DataFrame with a row for each run and episode, or for each run and arm.
+
+        It needs the extra ``lab``. Runs have their numbers, episodes are counted from 1. Of an episode there are
+        ``fairness_regret``, ``fairness_regret_authors``, ``exposure_regret``, ``reward``, ``eta`` and ``omega``; of an
+        arm its name, true ``benefit`` and ``merit``, ``pulls``, ``exposure``, ``fair_exposure`` and ``longest_wait``.
+        """
+        problem = self.settings["problem"]
+        if check_choice("what", what, ("episodes", "arms")) == "episodes":
+            key, labels = "episode", list(range(1, self.episodes + 1))
+            values = {name: getattr(self, name) for name in _BY_EPISODE}
+        else:
+            key, labels = "arm", list(problem["names"])
+            values = {"benefit": benefit(self.transitions), "merit": self.fair_merit}
+            values |= {name: getattr(self, name) for name in _BY_ARM}
+        runs = np.repeat(np.arange(self.runs) + int(problem["first_run"]), len(labels))
+        columns = {"run": runs, key: labels * self.runs}
+        return data_frame(columns | {name: each.ravel() for name, each in values.items()})
+
+    def __repr__(self) -> str:
+        return (
+            f"Run({self.policy}: {self.runs} run{'s' * (self.runs != 1)} of {self.episodes} episodes, "
+            f"{self.n_arms} arms, budget {self.budget})"
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to one .parquet or .npz file, which replaces an old one once it is complete."""
+        file = Path(path)
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
+        digest = _digest(arrays, self.settings)
+        meta = json.dumps({"format": _FORMAT, "digest": digest, **self.settings}, sort_keys=True)
+        if check_suffix(file, "runs", _SUFFIXES) == ".npz":
+            write_whole(file, lambda temporary: np.savez_compressed(temporary, **{**arrays, _META: np.array(meta)}))
+        else:
+            write_whole(file, lambda temporary: _write_parquet(temporary, arrays, meta))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Run:
+        """Read a run that `save` has written."""
+        file = Path(path)
+        suffix = check_suffix(file, "runs", _SUFFIXES)
+        check_readable(file)
+        try:
+            arrays, settings = _read_npz(file) if suffix == ".npz" else _read_parquet(file)
+            if settings.pop("digest", None) != _digest(arrays, settings):
+                raise ValueError("its contents do not match their checksum")
+        except Exception as error:  # damaged bytes can make a reader fail in any way
+            raise FileError(file, f"does not hold a whole run saved by meritfair ({error})") from error
+        return cls(settings=settings, **arrays)
+
+
+_ARRAYS = tuple(f.name for f in fields(Run) if f.name != "settings")
+
+
+def _digest(arrays: dict[str, AnyArray], settings: dict[str, Any]) -> str:
+    """Return a checksum of everything in a run, so that a damaged file is never taken for a whole one."""
+    total = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for name in _ARRAYS:
+        total.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape} ".encode())
+        total.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return total.hexdigest()
+
+
+def _settings(meta: str) -> dict[str, Any]:
+    """Return the settings and the checksum that a file holds, if it is of this format."""
+    settings: dict[str, Any] = json.loads(meta)
+    found = settings.pop("format", None)
+    if found != _FORMAT:
+        raise ValueError(f"its format is {found}, not {_FORMAT}")
+    return settings
+
+
+def _read_npz(file: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+        settings = _settings(str(stored[_META]))
+        return {name: stored[name] for name in _ARRAYS}, settings
+
+
+def _write_parquet(file: Path, arrays: dict[str, AnyArray], meta: str) -> None:
+    """Write a row for each run; an array of more than one axis is a list in row-major order."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {"run": pa.array(range(len(arrays["reward"])))}
+    shapes = {name: list(array.shape[1:]) for name, array in arrays.items()}
+    for name, array in arrays.items():
+        values = pa.array(np.ascontiguousarray(array).reshape(-1))
+        size = int(np.prod(array.shape[1:]))
+        columns[name] = pa.FixedSizeListArray.from_arrays(values, size) if array.ndim > 1 else values
+    table = pa.table(columns).replace_schema_metadata({_META: meta, "shapes": json.dumps(shapes)})
+    pq.write_table(table, file, compression="zstd")
+
+
+def _read_parquet(file: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(file)
+    stored = table.schema.metadata or {}
+    settings, shapes = _settings(stored[_META.encode()].decode()), json.loads(stored[b"shapes"])
+    arrays = {}
+    for name in _ARRAYS:
+        column = table.column(name).combine_chunks()
+        flat = column.flatten() if shapes[name] else column
+        arrays[name] = flat.to_numpy(zero_copy_only=False).reshape(table.num_rows, *shapes[name])
+    return arrays, settings
