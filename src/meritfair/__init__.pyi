@@ -22,6 +22,8 @@ from meritfair.model.benefit import steady_state as steady_state
 from meritfair.model.confidence import Ball as Ball
 from meritfair.model.confidence import confidence_radius as confidence_radius
 from meritfair.model.counts import Counts as Counts
+from meritfair.model.criterion import Confidence as Confidence
+from meritfair.model.criterion import Criterion as Criterion
 from meritfair.model.draws import draw as draw
 from meritfair.model.draws import draw_exposures as draw_exposures
 from meritfair.model.draws import joint_exposure as joint_exposure

@@ -124,7 +124,9 @@ def test_json_has_the_numbers_of_the_library(call: Any) -> None:
         "merit-fair:estimate=mean": mf.MeritFair(estimate="mean", merit=mf.Affine(), delta=0.1),
         "whittle": "whittle",
     }
-    found = direct(policies, merit=mf.Affine(), delta=0.1, carry_states=True)
+    found = direct(
+        policies, criterion=mf.Criterion(mf.Affine()), confidence=mf.Confidence(delta=0.1), carry_states=True
+    )
     for row, there in zip(found.table(), told["policies"], strict=True):
         assert {name: value for name, value in row.items() if value == value} == {
             name: value for name, value in there.items() if value is not None

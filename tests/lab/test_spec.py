@@ -201,7 +201,7 @@ def test_a_policys_merit_can_be_written(write: Any, policies: str) -> None:
     (setting,) = SpecFile.read(write(policies=policies)).spec.settings()
     assert setting.policy == "merit-fair:delta=0.1,merit=affine:intercept=1.5:slope=1"
     assert setting.make_policy() == mf.MeritFair(merit=mf.Affine(1.0, 1.5), delta=0.1)
-    assert setting.rules()["merit"] == mf.Exponential(3.0)  # by which fairness is measured, for all policies alike
+    assert setting.criterion.merit == mf.Exponential(3.0)  # by which fairness is measured, for all policies alike
 
 
 def test_a_file_of_arms_beside_the_spec(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

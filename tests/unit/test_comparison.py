@@ -19,10 +19,10 @@ import meritfair as mf
 from meritfair.policies import registry
 from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import Lottery
+from meritfair.policies.registry import create_under
 from meritfair.simulation.comparison import COLUMNS, Column, Comparison, compare
 from meritfair.simulation.metrics import Interval
 from meritfair.simulation.plots import place_labels, plot_comparison, trade_off
-from meritfair.simulation.simulate import policy_under
 
 QUICK: dict[str, Any] = {"budget": 2, "episodes": 6, "horizon": 40, "seed": 3}
 SETS = mf.datasets.instances("cpap", 6, 5, seed=2)
@@ -52,6 +52,7 @@ class Picky(Policy):
     """Refuses more than one pull, from some episode on."""
 
     name: ClassVar[str] = "picky"
+    adopts: ClassVar[tuple[str, ...]] = ("delta",)
     delta: float = 0.3
     since: int = 1
 
@@ -84,7 +85,8 @@ def test_the_yardstick_is_the_same_for_all() -> None:
     own = mf.MeritFair(merit=mf.Exponential(1.0), delta=0.2)
     alike = compare(SETS, [own, "fair-oracle"], **QUICK)
     assert alike.runs["merit-fair:delta=0.2,merit=exponential:c=1"].settings["policy"]["delta"] == 0.2
-    other = compare(SETS, {"own": own, "oracle": "fair-oracle"}, merit=mf.Exponential(1.0), delta=0.1, **QUICK)
+    fair: Any = {"criterion": mf.Criterion(mf.Exponential(1.0)), "confidence": mf.Confidence(delta=0.1)}
+    other = compare(SETS, {"own": own, "oracle": "fair-oracle"}, **QUICK, **fair)
     for each, c, delta in ((alike, 3.0, 0.01), (other, 1.0, 0.1)):
         problems = [run.settings["problem"] for run in (*each.runs.values(), each.none, each.best)]
         assert all(problem == problems[0] for problem in problems)
@@ -125,13 +127,14 @@ def test_a_label_can_be_seen(label: str) -> None:
         compare(SETS, {label: "random"}, **QUICK)
 
 
-def test_policies_by_name_keep_their_own_defaults_unless_a_rule_departs_from_the_usual(few: None) -> None:
-    rules = {"delta": 0.01, "cap": 1.0}
-    assert policy_under(rules, "picky") == Picky()
-    assert policy_under(rules | {"delta": 0.1}, "picky") == Picky(delta=0.1)
-    assert policy_under(rules | {"delta": 0.1}, "picky:delta=0.2") == Picky(delta=0.2)
-    assert policy_under({"merit": mf.Affine(), "floor": (0.0, 0.1)}, "random") == mf.Random()
-    found = compare(SETS, {"own": Picky(), "named": "picky", "usual": "picky"}, **{**QUICK, "budget": 1}, delta=0.1)
+def test_policies_by_name_keep_their_own_defaults_unless_the_criterion_changes_them(few: None) -> None:
+    usual, sure = mf.Criterion(), mf.Confidence(delta=0.1)
+    assert create_under("picky", usual, mf.Confidence()) == Picky()
+    assert create_under("picky", usual, sure) == Picky(delta=0.1)
+    assert create_under("picky:delta=0.2", usual, sure) == Picky(delta=0.2)
+    assert create_under("random", mf.Criterion(mf.Affine(), "exact", floor=(0.0, 0.1)), sure) == mf.Random()
+    policies: dict[str, Any] = {"own": Picky(), "named": "picky", "usual": "picky"}
+    found = compare(SETS, policies, **{**QUICK, "budget": 1}, confidence=sure)
     assert [run.settings["policy"]["delta"] for run in found.runs.values()] == [0.3, 0.1, 0.1]
 
 
@@ -242,8 +245,12 @@ def test_policies_that_are_no_policies(policies: Any, message: str) -> None:
         ({"episodes": 0}, "episodes must be at least 1, got 0"),
         ({"runs": 4}, "runs must be the number of sets of arms, 5, got 4"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
-        ({"floor": 0.1}, "floor and cap need the design 'exact'"),
-        ({"merit": "power"}, "merit must be a merit function"),
+        (
+            {"criterion": mf.Criterion(design="exact", floor=0.5)},
+            "floors must add up to at most the budget of 2, got 3",
+        ),
+        ({"criterion": mf.Exponential()}, r"criterion must be a Criterion, got Exponential\(c=3.0\)"),
+        ({"confidence": "kl"}, "confidence must be a Confidence, got 'kl'"),
     ],
 )
 def test_what_is_wrong_for_all_is_no_policys_fault(few: None, settings: dict[str, Any], message: str) -> None:
@@ -279,7 +286,9 @@ def test_what_cannot_be_measured_is_nan(found: Comparison) -> None:
 
 
 def test_with_an_exact_design_exposures_are_measured_too() -> None:
-    exact = compare(SETS, ["fair-oracle", "whittle", "none"], design="exact", floor=0.1, **QUICK)
+    exact = compare(
+        SETS, ["fair-oracle", "whittle", "none"], criterion=mf.Criterion(design="exact", floor=0.1), **QUICK
+    )
     assert exact.measures["fair-oracle"]["exposure_regret"].mean == pytest.approx(0, abs=1e-9)
     assert exact.measures["whittle"]["exposure_regret"].mean > 0
     assert exact.runs["fair-oracle"].settings["policy"]["floor"] == 0.1

@@ -367,10 +367,10 @@ policies = [
 ]
 for policy in policies:
     for given, budget in ((arms, 1), ([mf.Arms(arms.transitions.tolist())] * 2, np.int32(2))):
-        for merit in (None, mf.Logistic(2, 1)):
+        for criterion in (None, mf.Criterion(mf.Logistic(2, 1))):
             carry = budget == 1
-            mf.simulate(given, policy, budget=budget, episodes=2, horizon=70, seed=1, merit=merit, carry_states=carry,
-                        exposure_regret=not carry)
+            mf.simulate(given, policy, budget=budget, episodes=2, horizon=70, seed=1, criterion=criterion,
+                        carry_states=carry, exposure_regret=not carry)
 modules = (arrivals, chains, episodes, exact, inclusion, lotteries, options, passes, pooling, steps)
 found = {name: x for m in modules for name, x in vars(m).items() if isinstance(x, Dispatcher)}
 kernels = {name: x for name, x in found.items() if x.stats.cache_path is not None}  # parts have no cache

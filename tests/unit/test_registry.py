@@ -456,7 +456,7 @@ def test_it_is_made_again_from_a_file(tmp_path: Path) -> None:
 
     register(merited)
     run = mf.simulate(ARMS, merited, **QUICK)
-    assert run.settings["problem"]["merit"] == {"kind": "exponential", "c": 2.0}  # it is measured by its own merit
+    assert run.settings["problem"]["merit"] == {"kind": "exponential", "c": 3.0}  # a function says no criterion
     run.save(tmp_path / "run.parquet")
     kept = mf.Run.load(tmp_path / "run.parquet").settings["policy"]
     assert kept == {"name": "merited", "merit": {"kind": "exponential", "c": 2.0}, "bounds": [0.1, 0.9]}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any, ClassVar
@@ -17,7 +18,15 @@ ARMS = mf.datasets.synthetic(n_arms=4, seed=5)
 
 
 def play(policy: mf.Policy | str, **changes: Any) -> mf.Run:
+    """Simulate a few episodes; fields of the criterion and the confidence that are given replace the policy's own."""
     settings: dict[str, Any] = {"budget": 2, "episodes": 12, "horizon": 9, "runs": 3, "seed": 1, **changes}
+    own = policy if isinstance(policy, mf.Policy) else mf.Random()
+    fair, sure = own.criterion or mf.Criterion(), own.confidence or mf.Confidence()
+    wholes: tuple[tuple[str, Any], ...] = ("criterion", fair), ("confidence", sure)
+    for name, whole in wholes:
+        given: dict[str, Any] = {key: settings.pop(key) for key in vars(whole) if key in settings}
+        if given:
+            settings[name] = dataclasses.replace(whole, **given)
     return mf.simulate(settings.pop("arms", ARMS), policy, **settings)
 
 
@@ -103,9 +112,9 @@ class InPython(mf.Policy):
     ids=repr,
 )
 def test_plans_made_in_the_engine_are_those_made_in_python(policy: mf.Policy, carry: bool) -> None:
-    settings: dict[str, Any] = {"carry_states": carry, "horizon": 70, "merit": mf.Exponential(3.0), "delta": 0.05}
-    for name in ("design", "floor", "cap", "ball"):
-        settings[name] = getattr(policy, name, None)
+    fair = dataclasses.replace(policy.criterion or mf.Criterion(), merit=mf.Exponential(3.0))
+    sure = dataclasses.replace(policy.confidence or mf.Confidence(), delta=0.05)
+    settings: dict[str, Any] = {"carry_states": carry, "horizon": 70, "criterion": fair, "confidence": sure}
     compiled, asked = play(policy, **settings), play(InPython(policy), **settings)
     for name in ("visits", "good", "reward", "longest_wait", "coverage_gap", "coverage_gap_authors"):
         np.testing.assert_array_equal(getattr(compiled, name), getattr(asked, name))
@@ -113,8 +122,7 @@ def test_plans_made_in_the_engine_are_those_made_in_python(policy: mf.Policy, ca
         np.testing.assert_allclose(getattr(compiled, name), getattr(asked, name), atol=1e-10)
     for name in ("eta", "omega"):
         np.testing.assert_allclose(getattr(compiled, name), getattr(asked, name), atol=1e-12)
-    integrates = getattr(policy, "design", "sequential") == "sequential"
-    assert np.isnan(compiled.exposure_regret).all() == integrates
+    assert np.isnan(compiled.exposure_regret).all() == (fair.design == "sequential")
 
 
 @pytest.mark.parametrize(
@@ -440,7 +448,7 @@ def test_state_dependent_policies_are_measured_by_what_they_pulled() -> None:
     assert run.fairness_regret[0, 0] == pytest.approx(np.abs(share - mf.merit_share(run.fair_merit[0])).sum())
 
 
-def test_the_yardstick_is_the_policys_own_unless_it_is_given() -> None:
+def test_the_criterion_is_the_policys_own_unless_it_is_given() -> None:
     policy = mf.MeritFair(design="exact", floor=0.1, cap=0.9, ball="kl", delta=0.3)
     own = play(policy).settings["problem"]
     assert {name: own[name] for name in ("design", "floor", "cap", "ball", "delta")} == {
@@ -456,7 +464,7 @@ def test_the_yardstick_is_the_policys_own_unless_it_is_given() -> None:
     np.testing.assert_array_equal(
         other.fair_exposure, mf.fair_exposure(other.fair_merit, 2, "systematic", floor=0.2, cap=0.8)
     )
-    np.testing.assert_array_equal(other.visits, play(policy).visits)  # a yardstick changes nothing that is done
+    np.testing.assert_array_equal(other.visits, play(policy).visits)  # a criterion changes nothing that is done
     assert other.settings["policy"] == play(policy).settings["policy"]
     without = play(mf.Random()).settings["problem"]
     assert (without["design"], without["floor"], without["cap"], without["ball"]) == ("sequential", 0.0, 1.0, "paper")
@@ -518,12 +526,38 @@ def test_numbers_may_be_those_of_numpy() -> None:
     assert type(same.settings["problem"]["budget"]) is int  # so that it can be saved
 
 
-def test_yardstick_of_fairness_can_be_set() -> None:
+def test_the_fairness_criterion_can_be_set() -> None:
     flat = play(mf.Random(), merit=mf.Exponential(0.0))
     assert flat.fairness_regret.max() < 1e-15
     assert flat.settings["problem"]["merit"] == {"kind": "exponential", "c": 0.0}
     own = play(mf.MeritFair(merit=mf.Affine(1.0, 3.0)))
     np.testing.assert_allclose(own.fair_merit[0], 3 + ARMS.benefit)
+
+
+def test_settings_of_a_function_that_are_called_like_a_criterions_are_its_own() -> None:
+    def mine(view: mf.policies.View, cap: float = 3.0, design: str = "any", delta: int = 7) -> mf.policies.Lottery:
+        return mf.policies.Lottery(np.full(view.counts.visits.shape[:-2], cap))
+
+    run = mf.simulate(ARMS, mine, budget=2, episodes=3, runs=2, seed=1)
+    assert run.settings["policy"] == {"name": "mine", "cap": 3.0, "design": "any", "delta": 7}
+    problem = run.settings["problem"]
+    assert (problem["cap"], problem["design"], problem["delta"]) == (1.0, "sequential", 0.01)
+
+
+def test_loose_settings_still_work_and_say_what_to_use() -> None:
+    policy = mf.MeritFair(design="exact", delta=0.2)
+    simulate: Any = mf.simulate
+    compare: Any = mf.compare
+    with pytest.warns(DeprecationWarning, match=r"floor of simulate is now criterion=mf\.Criterion"):
+        loose = simulate(ARMS, policy, budget=2, episodes=3, seed=1, floor=0.1, merit=None)
+    with pytest.warns(DeprecationWarning, match=r"ball of simulate is now confidence=mf\.Confidence"):
+        tight = simulate(ARMS, policy, budget=2, episodes=3, seed=1, ball="kl")
+    whole = mf.simulate(ARMS, policy, budget=2, episodes=3, seed=1, criterion=mf.Criterion(design="exact", floor=0.1))
+    assert loose.settings == whole.settings
+    assert (tight.settings["problem"]["ball"], tight.settings["problem"]["delta"]) == ("kl", 0.2)
+    with pytest.warns(DeprecationWarning, match="design of compare"):
+        found = compare(ARMS, ["random"], budget=2, episodes=3, seed=1, design="exact")
+    assert found.settings["problem"]["design"] == "exact"
 
 
 def test_one_arm_and_all_arms() -> None:
@@ -650,7 +684,7 @@ def test_a_ranking_without_numbers_is_refused() -> None:
             {"floor": [0.1, 0.2], "design": "exact"},
             r"floor must be one number, or one for each of the 4 arms, got shape \(2",
         ),
-        ({"floor": [0.1, 0.1, 0.1, -0.1], "design": "exact"}, "floor must lie between 0 and 1, got -0.1"),
+        ({"floor": [0.1, 0.1, 0.1, -0.1], "design": "exact"}, r"floor must be a number between 0 and 1.*-0\.1"),
         ({"floor": np.zeros((3, 4)), "design": "exact"}, "floor must be a number between 0 and 1, or one for each arm"),
         ({"floor": 0.5, "cap": 0.45, "design": "exact"}, "floor must be at most cap, got 0.5 and 0.45 for arm 0"),
         ({"arms": np.zeros((2, 2))}, "arms must be Arms or a sequence of Arms"),
@@ -682,7 +716,7 @@ def test_bounds_of_a_policy_must_suit_the_problem(policy: mf.Policy, message: st
     with pytest.raises(mf.InputError, match=message):
         play(policy)
     with pytest.raises(mf.InputError, match=message):
-        play(policy, floor=0.0, cap=1.0)  # another yardstick does not help
+        play(policy, floor=0.0, cap=1.0)  # another criterion does not help
     merit = mf.CustomMerit(np.exp, lipschitz=3.0)
     with pytest.raises(mf.InputError, match=message):
         play(policy, floor=0.0, cap=1.0, merit=merit)  # nor does a plan made in Python

@@ -29,8 +29,9 @@ from meritfair.cli.options import (
     SeedOption,
     WorkersOption,
     make_arms,
+    make_confidence,
+    make_criterion,
     make_policies,
-    make_rules,
     out_option,
 )
 from meritfair.cli.show import (
@@ -97,8 +98,8 @@ def compare(
     from meritfair.simulation.comparison import compare as play
 
     root = fresh_seed(seed)
-    rules = make_rules(merit, design, floor, cap, ball, delta)
-    players = make_policies(policy, rules) if policy else None
+    criterion, confidence = make_criterion(merit, design, floor, cap), make_confidence(ball, delta)
+    players = make_policies(policy, criterion, confidence) if policy else None
     check_plot(plot)
     check_out(out, "comparisons", SUFFIXES)
     instances = make_arms(
@@ -125,7 +126,8 @@ def compare(
             horizon=horizon,
             seed=root,
             carry_states=carry_states,
-            **rules,
+            criterion=criterion,
+            confidence=confidence,
             workers=workers,
             progress=tell,
         )

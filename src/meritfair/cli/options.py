@@ -12,11 +12,12 @@ from meritfair.core.errors import InputError
 from meritfair.core.parsing import split_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from concurrent.futures import Executor
     from contextlib import AbstractContextManager
 
     from meritfair.model.arms import Arms
+    from meritfair.model.criterion import Confidence, Criterion
     from meritfair.model.merit import Merit
     from meritfair.policies.base import Policy
 
@@ -47,10 +48,11 @@ __all__ = [
     "SeedOption",
     "WorkersOption",
     "make_arms",
+    "make_confidence",
+    "make_criterion",
     "make_executor",
     "make_merit",
     "make_policies",
-    "make_rules",
     "number_option",
     "out_option",
 ]
@@ -219,18 +221,27 @@ def make_merit(text: str) -> Merit:
     return merit_from_text(text)
 
 
-def make_rules(merit: str, design: str, floor: float, cap: float, ball: str, delta: float) -> dict[str, Any]:
-    """Make the yardstick of fairness from the options that say it, as `simulate` and `compare` take it."""
-    return {"merit": make_merit(merit), "design": design, "floor": floor, "cap": cap, "ball": ball, "delta": delta}
+def make_criterion(merit: str, design: str, floor: float, cap: float) -> Criterion:
+    """Make the fairness criterion from the options that say it."""
+    from meritfair.model.criterion import Criterion
+
+    return Criterion(make_merit(merit), design, floor, cap)
 
 
-def make_policies(texts: Sequence[str], rules: Mapping[str, Any]) -> dict[str, Policy]:
-    """Make policies from the texts of --policy; the rules (merit, delta, …) apply where one has such settings."""
-    from meritfair.simulation.simulate import policy_under
+def make_confidence(ball: str, delta: float) -> Confidence:
+    """Make the confidence from the options that say it."""
+    from meritfair.model.criterion import Confidence
+
+    return Confidence(ball, delta)
+
+
+def make_policies(texts: Sequence[str], criterion: Criterion, confidence: Confidence) -> dict[str, Policy]:
+    """Make policies from the texts of --policy, which take over what the criterion and the confidence change."""
+    from meritfair.policies.registry import create_under
 
     if len(set(texts)) < len(texts):
         raise InputError(f"the same policy twice: {', '.join(texts)}")
-    return {text: policy_under(rules, text) for text in texts}
+    return {text: create_under(text, criterion, confidence) for text in texts}
 
 
 def make_arms(

@@ -33,8 +33,9 @@ from meritfair.cli.options import (
     SeedOption,
     WorkersOption,
     make_arms,
+    make_confidence,
+    make_criterion,
     make_policies,
-    make_rules,
     out_option,
 )
 from meritfair.cli.show import Files, check_plot, policy_cell, print_json, print_note, print_table, progress_bar
@@ -102,8 +103,8 @@ def simulate(
 
     root = fresh_seed(seed)
     texts = policy or ["merit-fair", "optimal"]
-    rules = make_rules(merit, design, floor, cap, ball, delta)
-    players = make_policies(texts, rules)
+    criterion, confidence = make_criterion(merit, design, floor, cap), make_confidence(ball, delta)
+    players = make_policies(texts, criterion, confidence)
     check_plot(plot)
     instances = make_arms(
         dataset,
@@ -133,7 +134,8 @@ def simulate(
                 seed=root,
                 carry_states=carry_states,
                 exposure_regret=exposure_regret,
-                **rules,
+                criterion=criterion,
+                confidence=confidence,
                 workers=workers,
                 progress=begin(text),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ __all__ = [
     "check_choice",
     "check_dates",
     "check_flag",
+    "check_kind",
     "check_known",
     "check_merit",
     "check_number",
@@ -30,6 +31,8 @@ __all__ = [
     "check_whole",
     "float_array",
 ]
+
+_Kind = TypeVar("_Kind")
 
 _MOST_NAMES = 40  # in a message
 
@@ -92,6 +95,21 @@ def check_number(
     if math.isinf(high):
         raise InputError(f"{name} must be {'greater than' if open_ends else 'at least'} {low:g}, got {value}")
     raise InputError(f"{name} must lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}, got {value}")
+
+
+def check_kind(name: str, value: Any, kind: type[_Kind]) -> _Kind:
+    """Return `value` if it is of this class.
+
+    Examples
+    --------
+    >>> check_kind("name", 3, str)
+    Traceback (most recent call last):
+    ...
+    meritfair.core.errors.InputError: name must be a str, got 3
+    """
+    if not isinstance(value, kind):
+        raise InputError(f"{name} must be a {kind.__name__}, got {value!r}")
+    return value
 
 
 def check_flag(name: str, value: Any) -> bool:

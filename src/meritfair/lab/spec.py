@@ -24,9 +24,11 @@ from meritfair.core.machine import check_size
 from meritfair.core.parsing import split_settings
 from meritfair.lab.spec_checks import CHECKS, SpecError, blaming, check_each
 from meritfair.model.allocation import check_bounds
+from meritfair.model.criterion import Confidence, Criterion
 from meritfair.model.exposure import check_design
 from meritfair.model.merit import merit_from_text
-from meritfair.simulation.simulate import policy_under, simulate
+from meritfair.policies import registry
+from meritfair.simulation.simulate import simulate
 
 if TYPE_CHECKING:
     from meritfair.model.arms import Arms
@@ -60,10 +62,10 @@ class _Rules:
                 value = blaming(each.name, CHECKS[each.name], each.name, getattr(self, each.name))
                 object.__setattr__(self, each.name, value)
 
-    def _bounds(self, merit: str) -> dict[str, Any]:
-        """Return the yardstick of fairness, as `simulate` takes it."""
-        same = {name: getattr(self, name) for name in ("design", "floor", "cap", "ball", "delta")}
-        return {"merit": merit_from_text(merit), **same}
+    @property
+    def confidence(self) -> Confidence:
+        """How sure estimates are to be."""
+        return Confidence(self.ball, self.delta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +75,11 @@ class Setting(_Rules):
     Attributes
     ----------
     dataset, policy, merit : str
-        A name, with settings: ``cpap:noise=0.2``. The policy is made under the rules below, as by `policy_under`.
+        A name, with settings: ``cpap:noise=0.2``. The policy takes over what the criterion below changes.
     n_arms, budget, episodes, horizon : int
         N, K, T and H.
     design, floor, cap, ball, delta
-        With `merit`, the yardstick of fairness, as for `simulate`.
+        With `merit`, the fairness criterion and the confidence.
     authors, same_arms, carry_states : bool
         The authors' own instances; all runs on one instance; states run on between episodes.
     exposure_regret : bool
@@ -109,13 +111,14 @@ class Setting(_Rules):
         """Return all of it as plain values; of arms of your own, the name and the checksum."""
         return {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "own_arms"}
 
-    def rules(self) -> dict[str, Any]:
-        """Return the yardstick of fairness, as `simulate` takes it."""
-        return self._bounds(self.merit)
+    @property
+    def criterion(self) -> Criterion:
+        """The fairness criterion."""
+        return Criterion(merit_from_text(self.merit), self.design, self.floor, self.cap)
 
     def make_policy(self) -> Policy:
         """Return the policy."""
-        return policy_under(self.rules(), self.policy)
+        return registry.create_under(self.policy, self.criterion, self.confidence)
 
     def arms(self, runs: range) -> tuple[Arms, ...]:
         """Return the arms of these runs."""
@@ -146,7 +149,8 @@ class Setting(_Rules):
             horizon=1,
             seed=self.seed,
             workers=1,
-            **self.rules(),
+            criterion=self.criterion,
+            confidence=self.confidence,
         )
 
 
@@ -195,8 +199,7 @@ class Spec(_Rules):
 
         set_ = object.__setattr__
         set_(self, "merits", check_each("merits", self.merits, _checked_merit))
-        rules = self._bounds(self.merits[0])
-        set_(self, "policies", check_each("policies", self.policies, lambda text: _checked_policy(text, rules)))
+        set_(self, "policies", check_each("policies", self.policies, self._checked_policy))
         set_(self, "datasets", check_each("datasets", self.datasets, checked_dataset))
         set_(self, "sizes", check_each("sizes", self.sizes, self._checked_size))
         set_(self, "own_arms", {names[name]: arms for name, arms in self.own_arms.items()})
@@ -212,6 +215,11 @@ class Spec(_Rules):
         check_size(n_arms, runs=1, episodes=self.episodes, horizon=self.horizon, workers=1)
         check_bounds(self.floor, self.cap, n_arms, budget)
         return n_arms, budget
+
+    def _checked_policy(self, text: str) -> str:
+        criterion = Criterion(merit_from_text(self.merits[0]), self.design, self.floor, self.cap)
+        registry.create_under(text, criterion, self.confidence)
+        return text
 
     def _check_own(self, position: int, at: int, name: str, n_arms: int) -> None:
         if self.authors:
@@ -241,11 +249,6 @@ class Spec(_Rules):
 
 def _checked_merit(text: str) -> str:
     merit_from_text(text)
-    return text
-
-
-def _checked_policy(text: str, rules: Mapping[str, Any]) -> str:
-    policy_under(rules, text)
     return text
 
 

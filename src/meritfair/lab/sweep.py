@@ -278,8 +278,8 @@ def _samples(settings: Iterable[Setting]) -> tuple[Setting, ...]:
     for setting in dict.fromkeys(settings):
         policy, own = split_settings(setting.policy)
         words = tuple(value for value in own.values() if isinstance(value, str))  # numbers choose nothing
-        rules = (split_settings(setting.merit)[0], setting.design, setting.ball, setting.exposure_regret)
-        kinds.setdefault((policy, words, rules), []).append(setting)
+        fairness = (split_settings(setting.merit)[0], setting.design, setting.ball, setting.exposure_regret)
+        kinds.setdefault((policy, words, fairness), []).append(setting)
 
     def pulls(setting: Setting) -> int:
         return setting.n_arms * (setting.budget + 1)

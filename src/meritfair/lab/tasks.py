@@ -221,7 +221,8 @@ def play(task: Task) -> Outcome:
         carry_states=setting.carry_states,
         exposure_regret=setting.exposure_regret,
         workers=1,
-        **setting.rules(),
+        criterion=setting.criterion,
+        confidence=setting.confidence,
     )
     return _outcome(setting, numbers, run)
 

@@ -5,44 +5,36 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from meritfair.core.checks import check_choice, check_number, float_array
-from meritfair.core.errors import InputError
+from meritfair.core.checks import check_choice
 from meritfair.model.confidence import ESTIMATES, Ball
-from meritfair.model.exposure import check_design
-from meritfair.model.merit import Merit
+from meritfair.model.criterion import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
+    import numpy as np
     import numpy.typing as npt
 
     from meritfair.core.arrays import FloatArray, IntArray
     from meritfair.datasets.logs import Log
     from meritfair.engine.rules import Rule
     from meritfair.model.counts import Counts
+    from meritfair.model.criterion import Confidence, Criterion
     from meritfair.policies.learner import Learner
     from meritfair.policies.plans import Plan
 
 __all__ = [
     "BELIEFS",
     "KNOWN",
-    "Bound",
     "Policy",
     "View",
-    "bound_setting",
     "check_beliefs",
-    "check_lottery_settings",
-    "check_merit_function",
-    "plain_setting",
 ]
 
 KNOWN = "known"
 BELIEFS = (KNOWN, *ESTIMATES)  # which arms a policy plans for: an oracle's, or a learner's
-Bound: TypeAlias = "float | Sequence[float]"  # one number for all arms, or one for each
 
 
 @dataclass(frozen=True)
@@ -98,11 +90,22 @@ class Policy(ABC):
     constant: bool = False  # whether every episode has the plan of the first
     oracle: bool = False  # whether it looks at the true arms, which nobody knows in life
     spends_budget: bool = True  # whether it pulls K arms at every step
+    adopts: ClassVar[tuple[str, ...]] = ()  # which settings it takes over from a problem, if it is made by name
     __dataclass_fields__: ClassVar[dict[str, Any]]  # set by @dataclass on the subclass
 
     @abstractmethod
     def plan(self, view: View) -> Plan:
         """Return the plan for the next episode."""
+
+    @property
+    def criterion(self) -> Criterion | None:
+        """The fairness criterion that it draws by, if it does."""
+        return None
+
+    @property
+    def confidence(self) -> Confidence | None:
+        """How sure its estimates are to be, if it estimates by a confidence ball."""
+        return None
 
     def rule(self) -> Rule | None:
         """Return what the engine needs to plan by itself, or None if it cannot: then `plan` is called each episode."""
@@ -127,45 +130,11 @@ class Policy(ABC):
 
     def settings(self) -> dict[str, Any]:
         """Return the policy's settings as plain values, for results and files."""
-        fields = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
-        values = {f.name: getattr(self, f.name) for f in fields}
-        return {name: plain_setting(value) for name, value in values.items()}
-
-
-def check_merit_function(merit: Any) -> Merit:
-    """Return `merit` if it is a merit function."""
-    if isinstance(merit, Merit):
-        return merit
-    if callable(merit):
-        raise InputError("merit must be a merit function; wrap your own as CustomMerit(function, lipschitz=...)")
-    raise InputError(f"merit must be a merit function such as Exponential(3.0), got {merit!r}")
-
-
-def plain_setting(value: Any) -> Any:
-    """Return a setting as it comes back from a file."""
-    if isinstance(value, Merit):
-        return value.settings()
-    return list(value) if isinstance(value, tuple) else value
+        return plain(self) if dataclasses.is_dataclass(self) else {}
 
 
 def check_beliefs(policy: Any) -> None:
     """Check which arms a policy plans for, and how sure it is to be: estimate and delta. Known arms make an oracle."""
     check_choice("estimate", policy.estimate, BELIEFS)
-    object.__setattr__(policy, "delta", check_number("delta", policy.delta, 0.0, 1.0, open_ends=True))
+    object.__setattr__(policy, "delta", policy.confidence.delta)
     object.__setattr__(policy, "oracle", policy.estimate == KNOWN)
-
-
-def check_lottery_settings(policy: Any) -> None:
-    """Check the settings of a policy that draws by merit: merit, design, floor and cap."""
-    check_merit_function(policy.merit)
-    for name in ("floor", "cap"):
-        object.__setattr__(policy, name, bound_setting(name, getattr(policy, name)))
-    check_design(policy.design, policy.floor, policy.cap)
-
-
-def bound_setting(name: str, value: Any) -> Bound:
-    """Return a floor or a cap as a setting: one number between 0 and 1, or one for each arm."""
-    numbers = float_array(name, value)
-    if numbers.ndim > 1 or not np.all((numbers >= 0) & (numbers <= 1)):
-        raise InputError(f"{name} must be a number between 0 and 1, or one for each arm, got {value!r}")
-    return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())

@@ -32,6 +32,7 @@ import numpy as np
 from meritfair.core.arrays import frozen
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError
+from meritfair.model.criterion import Confidence
 from meritfair.model.fluid import WELFARES, divide_budget, group_worth
 from meritfair.model.whittle import whittle_index
 from meritfair.policies.base import KNOWN, Policy, check_beliefs
@@ -72,6 +73,7 @@ class Equitable(Policy):
     """
 
     name: ClassVar[str] = "equitable"
+    adopts: ClassVar[tuple[str, ...]] = ("delta",)
     groups: Labels | None = None
     welfare: str = "maximin"
     estimate: str = KNOWN
@@ -81,6 +83,10 @@ class Equitable(Policy):
         object.__setattr__(self, "groups", _labels(self.groups))
         check_choice("welfare", self.welfare, WELFARES)
         check_beliefs(self)
+
+    @property
+    def confidence(self) -> Confidence:
+        return Confidence(delta=self.delta)
 
     def plan(self, view: View) -> PriorityTable:
         shape = view.counts.visits.shape

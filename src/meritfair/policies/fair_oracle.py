@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from meritfair.model.benefit import benefit
+from meritfair.model.criterion import Bound, Criterion
 from meritfair.model.merit import Exponential, Merit
-from meritfair.policies.base import Bound, Policy, check_lottery_settings
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import Lottery
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class FairOracle(Policy):
     """
 
     name: ClassVar[str] = "fair-oracle"
+    adopts: ClassVar[tuple[str, ...]] = ("merit", "design", "floor", "cap")
     constant = True
     oracle = True
     merit: Merit = field(default_factory=Exponential)
@@ -39,7 +41,12 @@ class FairOracle(Policy):
     cap: Bound = 1.0
 
     def __post_init__(self) -> None:
-        check_lottery_settings(self)
+        object.__setattr__(self, "floor", self.criterion.floor)
+        object.__setattr__(self, "cap", self.criterion.cap)
+
+    @property
+    def criterion(self) -> Criterion:
+        return Criterion(self.merit, self.design, self.floor, self.cap)
 
     def plan(self, view: View) -> Lottery:
         merit = self.merit(benefit(view.true_transitions))

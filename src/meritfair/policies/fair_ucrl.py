@@ -59,11 +59,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from meritfair.core.checks import check_choice, check_number
 from meritfair.core.errors import InputError, MeritfairError
-from meritfair.model.confidence import BALLS, Ball
+from meritfair.model.confidence import Ball
+from meritfair.model.criterion import Bound, Confidence, bound_setting
 from meritfair.model.whittle import whittle_index
-from meritfair.policies.base import Bound, Policy, bound_setting
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import StepLearner
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class FairUCRL(Policy):
     """
 
     name: ClassVar[str] = "fair-ucrl"
+    adopts: ClassVar[tuple[str, ...]] = ("ball", "delta")
     minimum: Bound | None = None
     delta: float = 0.01
     ball: str = "paper"
@@ -109,8 +110,11 @@ class FairUCRL(Policy):
     def __post_init__(self) -> None:
         if self.minimum is not None:
             object.__setattr__(self, "minimum", bound_setting("minimum", self.minimum))
-        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
-        check_choice("ball", self.ball, BALLS)
+        object.__setattr__(self, "delta", self.confidence.delta)
+
+    @property
+    def confidence(self) -> Confidence:
+        return Confidence(self.ball, self.delta)
 
     def plan(self, view: View) -> StepLearner:
         from meritfair.engine.fractions import new_debts, rank_by_debt  # loading it takes a second

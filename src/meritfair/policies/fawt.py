@@ -40,6 +40,7 @@ import numpy as np
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
 from meritfair.core.machine import check_memory
+from meritfair.model.criterion import Confidence
 from meritfair.model.whittle import check_discount, whittle_index
 from meritfair.policies.base import KNOWN, Policy, check_beliefs
 from meritfair.policies.plans import StepLearner
@@ -82,6 +83,7 @@ class FaWT(Policy):
     """
 
     name: ClassVar[str] = "fawt"
+    adopts: ClassVar[tuple[str, ...]] = ("delta",)
     least: int = 2
     window: int | None = None
     discount: float = 1.0
@@ -93,6 +95,10 @@ class FaWT(Policy):
         object.__setattr__(self, "discount", check_discount(self.discount))
         check_beliefs(self)
         object.__setattr__(self, "constant", self.oracle)
+
+    @property
+    def confidence(self) -> Confidence:
+        return Confidence(delta=self.delta)
 
     def plan(self, view: View) -> StepLearner:
         from meritfair.engine.windows import rank_by_table_in_windows  # loading it takes a second

@@ -16,14 +16,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from meritfair.core.checks import check_choice, check_number
-from meritfair.engine.rules import LOTTERY, BallRule, Rule
+from meritfair.core.checks import check_choice
+from meritfair.engine.rules import LOTTERY, Rule
 from meritfair.model.allocation import learning_cap
 from meritfair.model.benefit import benefit
-from meritfair.model.confidence import BALLS, ESTIMATES
+from meritfair.model.confidence import ESTIMATES
+from meritfair.model.criterion import Bound, Confidence, Criterion
 from meritfair.model.exposure import DESIGNS
 from meritfair.model.merit import Exponential, Merit
-from meritfair.policies.base import Bound, Policy, check_lottery_settings
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import Lottery
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class MeritFair(Policy):
     """
 
     name: ClassVar[str] = "merit-fair"
+    adopts: ClassVar[tuple[str, ...]] = ("merit", "design", "floor", "cap", "ball", "delta")
     merit: Merit = field(default_factory=Exponential)
     delta: float = 0.01
     estimate: str = "optimistic"
@@ -70,10 +72,18 @@ class MeritFair(Policy):
     ball: str = "paper"
 
     def __post_init__(self) -> None:
-        check_lottery_settings(self)
-        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
+        object.__setattr__(self, "floor", self.criterion.floor)
+        object.__setattr__(self, "cap", self.criterion.cap)
+        object.__setattr__(self, "delta", self.confidence.delta)
         check_choice("estimate", self.estimate, ESTIMATES)
-        check_choice("ball", self.ball, BALLS)
+
+    @property
+    def criterion(self) -> Criterion:
+        return Criterion(self.merit, self.design, self.floor, self.cap)
+
+    @property
+    def confidence(self) -> Confidence:
+        return Confidence(self.ball, self.delta)
 
     def plan(self, view: View) -> Lottery:
         merit = self.merit(benefit(view.believed(self.estimate, self.delta, self.ball)))
@@ -86,5 +96,5 @@ class MeritFair(Policy):
         merit = self.merit.rule()
         if merit is None:
             return None
-        ball = BallRule(BALLS.index(self.ball), self.delta)
-        return Rule(LOTTERY, ESTIMATES.index(self.estimate), DESIGNS.index(self.design), ball, merit)
+        estimate, design = ESTIMATES.index(self.estimate), DESIGNS.index(self.design)
+        return Rule(LOTTERY, estimate, design, self.confidence.rule(), merit)

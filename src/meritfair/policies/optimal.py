@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from meritfair.core.checks import check_choice, check_number
-from meritfair.engine.rules import EXPONENTIAL, GREEDY, SEQUENTIAL, BallRule, MeritRule, Rule
+from meritfair.core.checks import check_choice
+from meritfair.engine.rules import EXPONENTIAL, GREEDY, SEQUENTIAL, MeritRule, Rule
 from meritfair.model.benefit import benefit
-from meritfair.model.confidence import BALLS, ESTIMATES
+from meritfair.model.confidence import ESTIMATES
+from meritfair.model.criterion import Confidence
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
 
@@ -40,19 +41,23 @@ class Optimal(Policy):
     """
 
     name: ClassVar[str] = "optimal"
+    adopts: ClassVar[tuple[str, ...]] = ("ball", "delta")
     delta: float = 0.01
     estimate: str = "optimistic"
     ball: str = "paper"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
+        object.__setattr__(self, "delta", self.confidence.delta)
         check_choice("estimate", self.estimate, ESTIMATES)
-        check_choice("ball", self.ball, BALLS)
+
+    @property
+    def confidence(self) -> Confidence:
+        return Confidence(self.ball, self.delta)
 
     def plan(self, view: View) -> PriorityTable:
         believed = benefit(view.believed(self.estimate, self.delta, self.ball))
         return PriorityTable(np.stack([believed, believed], axis=-1))  # the same in either state
 
     def rule(self) -> Rule:
-        ball = BallRule(BALLS.index(self.ball), self.delta)
-        return Rule(GREEDY, ESTIMATES.index(self.estimate), SEQUENTIAL, ball, MeritRule(EXPONENTIAL, 0.0, 0.0))
+        estimate, no_merit = ESTIMATES.index(self.estimate), MeritRule(EXPONENTIAL, 0.0, 0.0)
+        return Rule(GREEDY, estimate, SEQUENTIAL, self.confidence.rule(), no_merit)

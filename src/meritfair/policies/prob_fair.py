@@ -35,6 +35,7 @@ import numpy as np
 
 from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
+from meritfair.model.criterion import Confidence
 from meritfair.model.stationary import best_exposure
 from meritfair.policies.base import KNOWN, Policy, check_beliefs
 from meritfair.policies.plans import Lottery
@@ -73,6 +74,7 @@ class ProbFair(Policy):
     """
 
     name: ClassVar[str] = "prob-fair"
+    adopts: ClassVar[tuple[str, ...]] = ("delta",)
     lower: float | None = None
     upper: float = 1.0
     estimate: str = KNOWN
@@ -86,6 +88,10 @@ class ProbFair(Policy):
             raise InputError(f"lower must be at most upper, got {self.lower:g} and {self.upper:g}")
         check_beliefs(self)
         object.__setattr__(self, "constant", self.oracle)
+
+    @property
+    def confidence(self) -> Confidence:
+        return Confidence(delta=self.delta)
 
     def plan(self, view: View) -> Lottery:
         shape = view.counts.visits.shape

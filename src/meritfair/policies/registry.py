@@ -12,9 +12,10 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from meritfair.core.checks import check_known, check_settings
+from meritfair.core.checks import check_kind, check_known, check_settings
 from meritfair.core.errors import InputError
 from meritfair.core.parsing import split_settings
+from meritfair.model.criterion import Confidence, Criterion, changed
 from meritfair.model.merit import merit_from_settings, merit_from_text
 from meritfair.policies.ab_whittle import ABWhittle
 from meritfair.policies.base import Policy
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from importlib.metadata import EntryPoint
 
-__all__ = ["create", "from_settings", "names", "policy_class", "register"]
+__all__ = ["create", "create_under", "from_settings", "names", "policy_class", "register"]
 
 _GROUP = "meritfair.policies"
 _Anything = TypeVar("_Anything")
@@ -162,6 +163,22 @@ def create(text: str, **settings: Any) -> Policy:
     if isinstance(given.get("merit"), str):
         given["merit"] = merit_from_text(given["merit"])
     return policy(**given)
+
+
+def create_under(text: str, criterion: Criterion, confidence: Confidence) -> Policy:
+    """Make a policy from its text for a problem with this fairness criterion and confidence.
+
+    It takes over what differs from the defaults, of the settings that it `adopts`; those in the text come first.
+
+    Examples
+    --------
+    >>> create_under("optimal:estimate=mean", Criterion(design="exact"), Confidence(delta=0.05))
+    Optimal(delta=0.05, estimate='mean', ball='paper')
+    """
+    fair, sure = check_kind("criterion", criterion, Criterion), check_kind("confidence", confidence, Confidence)
+    given = changed(fair) | changed(sure)
+    adopted = policy_class(split_settings(text)[0]).adopts
+    return create(text, **{name: given[name] for name in adopted if name in given})
 
 
 def from_settings(settings: Mapping[str, Any]) -> Policy:

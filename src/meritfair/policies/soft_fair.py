@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from meritfair.core.checks import check_number
+from meritfair.model.criterion import Confidence
 from meritfair.model.whittle import check_discount, pull_advantage
 from meritfair.policies.base import Policy, check_beliefs
 from meritfair.policies.plans import PriorityTable
@@ -69,6 +70,7 @@ class SoftFair(Policy):
     """
 
     name: ClassVar[str] = "soft-fair"
+    adopts: ClassVar[tuple[str, ...]] = ("delta",)
     c: float = 3.0
     discount: float = 0.9
     estimate: str = "mean"
@@ -79,6 +81,10 @@ class SoftFair(Policy):
         object.__setattr__(self, "discount", check_discount(self.discount))
         check_beliefs(self)
         object.__setattr__(self, "constant", self.oracle)
+
+    @property
+    def confidence(self) -> Confidence:
+        return Confidence(delta=self.delta)
 
     def plan(self, view: View) -> PriorityTable:
         gain = pull_advantage(view.believed(self.estimate, self.delta), self.discount)

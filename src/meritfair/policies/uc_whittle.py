@@ -41,8 +41,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from meritfair.core.checks import check_choice, check_number
+from meritfair.core.checks import check_choice
 from meritfair.model.confidence import confidence_radius
+from meritfair.model.criterion import Confidence
 from meritfair.model.whittle import check_discount, largest_whittle_index, whittle_index
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
@@ -82,6 +83,7 @@ class UCWhittle(Policy):
     """
 
     name: ClassVar[str] = "uc-whittle"
+    adopts: ClassVar[tuple[str, ...]] = ("delta",)
     bound: str = "value"
     discount: float = 0.9
     delta: float = 1e-3
@@ -89,7 +91,11 @@ class UCWhittle(Policy):
     def __post_init__(self) -> None:
         check_choice("bound", self.bound, _BOUNDS)
         object.__setattr__(self, "discount", check_discount(self.discount))
-        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, open_ends=True))
+        object.__setattr__(self, "delta", self.confidence.delta)
+
+    @property
+    def confidence(self) -> Confidence:
+        return Confidence(delta=self.delta)
 
     def plan(self, view: View) -> PriorityTable:
         lower, upper = self._box(view)

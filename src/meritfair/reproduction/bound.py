@@ -113,7 +113,7 @@ class Theorem55:
 def bounds(outcome: Outcome, episodes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the theorem's bound and ours for each run that reached t0, shape (runs, points); NaN up to t0."""
     reached = _reached(outcome)
-    merit: Merit = outcome.setting.rules()["merit"]
+    merit: Merit = outcome.setting.criterion.merit
     theirs, ours = [], []
     for run in np.flatnonzero(reached):
         t0 = float(outcome.measures["first_valid_episode"][run])
@@ -155,7 +155,7 @@ def make_bounds(outcome: Outcome, dataset: str, c: int, seed: int) -> Bounds:
     theorem, ours = bounds(outcome, kept)
     regret = outcome.curves["fairness_regret"][reached]
     setting, measures = outcome.setting, outcome.measures
-    merit = setting.rules()["merit"]
+    merit = setting.criterion.merit
     return Bounds(
         dataset=dataset,
         c=c,

@@ -117,7 +117,7 @@ def within(value: Interval, low: float, high: float) -> bool | None:
 
 def limits(outcome: Outcome) -> FloatArray:
     """Return the information limit of each run at the episodes that are kept, shape (runs, points)."""
-    setting, merit = outcome.setting, outcome.setting.rules()["merit"]
+    setting, merit = outcome.setting, outcome.setting.criterion.merit
     arms = setting.arms(range(int(outcome.runs[0]), int(outcome.runs[-1]) + 1))
     each = [information_limit(a, setting.budget, outcome.episodes, setting.horizon, merit) for a in arms]
     return np.stack(each)

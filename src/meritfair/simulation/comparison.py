@@ -39,15 +39,15 @@ from meritfair.core.storage import check_suffix
 from meritfair.core.tables import SUFFIXES as NUMBERS
 from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
 from meritfair.model.arms import Arms
+from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
 from meritfair.model.merit import Merit
 from meritfair.policies import registry
 from meritfair.simulation.metrics import Interval, intervention_benefit, price_of_fairness
-from meritfair.simulation.simulate import YARDSTICK, arms_of_runs, make_policy, simulate
+from meritfair.simulation.simulate import arms_of_runs, make_policy, simulate
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    import numpy.typing as npt
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -239,6 +239,10 @@ def _ends(value: Interval) -> tuple[tuple[str, float], ...]:
     return ("", value.mean), ("_low", value.low), ("_high", value.high)
 
 
+_PAPER, _CONFIDENCE = Criterion(), Confidence()
+
+
+@loose_settings_allowed(lambda *_, **__: (_PAPER, _CONFIDENCE))
 def compare(
     arms: Arms | Sequence[Arms],
     policies: Mapping[str, _Player] | Sequence[_Player] | None = None,
@@ -249,12 +253,8 @@ def compare(
     runs: int | None = None,
     seed: int | None = None,
     carry_states: bool = False,
-    merit: Merit | None = None,
-    design: str | None = None,
-    floor: npt.ArrayLike | None = None,
-    cap: npt.ArrayLike | None = None,
-    ball: str | None = None,
-    delta: float | None = None,
+    criterion: Criterion = _PAPER,
+    confidence: Confidence = _CONFIDENCE,
     workers: int | None = None,
     progress: Progress = None,
 ) -> Comparison:
@@ -271,10 +271,11 @@ def compare(
         all policies there are, but for those that cannot be played: `Comparison.skipped` says which, and why.
     budget, episodes, horizon, runs, seed, carry_states, workers
         As for `simulate`.
-    merit, design, floor, cap, ball, delta : optional
-        The yardstick of fairness, the same for all: by default Exponential(3), the ``sequential`` draw without bounds,
-        and the ``paper``'s ball with 0.01. Policies given by name are made with what departs from that, where they
-        have such settings.
+    criterion : Criterion
+        What counts as fair, the same for all; by default the paper's. Policies given by name take over what it changes,
+        where they have such settings.
+    confidence : Confidence
+        The confidence ball behind eta and omega, in the same way.
     progress : bool or callable
         True shows a bar. A function is called now and then with the label of the policy that is playing, and how many
         episodes of how many are done, over all policies and runs.
@@ -289,14 +290,12 @@ def compare(
     >>> found.measures["round-robin"]["gini"]
     Interval(mean=0.0, low=0.0, high=0.0)
     """
-    given = {"merit": merit, "design": design, "floor": floor, "cap": cap, "ball": ball, "delta": delta}
-    rules = YARDSTICK | {name: value for name, value in given.items() if value is not None}
     notes = _Notes(may_skip=policies is None)
-    players = _players(policies, rules, notes)
+    players = _players(policies, criterion, confidence, notes)
     sets, number = arms_of_runs(arms, runs)
     each = arms if isinstance(arms, Arms) else sets
     shared: dict[str, Any] = {"budget": budget, "horizon": horizon, "carry_states": carry_states, "workers": workers}
-    shared |= {"seed": fresh_seed(seed), **rules}
+    shared |= {"seed": fresh_seed(seed), "criterion": criterion, "confidence": confidence}
     whole: dict[str, Any] = {**shared, "episodes": episodes, "runs": runs}
     none, best = registry.create(_NONE), registry.create(_BEST)
     others = {label: policy for label, policy in players.items() if policy not in (none, best)}
@@ -338,19 +337,19 @@ class _Notes:
             self.skipped[label] = str(error)
 
 
-def _players(policies: Any, rules: Mapping[str, Any], notes: _Notes) -> dict[str, Policy]:
+def _players(policies: Any, criterion: Criterion, confidence: Confidence, notes: _Notes) -> dict[str, Policy]:
     """Return the policies to be compared, by label."""
     players: dict[str, Policy] = {}
     if policies is None:
         for name in registry.names():
             with notes.about(name):
-                players[name] = make_policy(name, rules)
+                players[name] = make_policy(name, criterion, confidence)
         return players
     if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, str) or not policies:
         raise InputError(f"policies must be a list of some, or a mapping of labels to them, got {policies!r}")
     for key in policies:
         each = policies[key] if isinstance(policies, Mapping) else key
-        policy = make_policy(each, rules)
+        policy = make_policy(each, criterion, confidence)
         label = str(key) if isinstance(policies, Mapping) or isinstance(each, str) else _label(policy)
         if not (visible := "".join(label.split())) or not visible.isprintable():
             raise InputError(f"a label must be text that can be seen, without control characters, got {label!r}")

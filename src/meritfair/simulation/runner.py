@@ -49,10 +49,10 @@ from meritfair.engine.steps import (
     new_steps,
     rank_by_table,
 )
-from meritfair.model.allocation import check_bounds
 from meritfair.model.benefit import benefit
-from meritfair.model.confidence import BALLS, Ball
+from meritfair.model.confidence import Ball
 from meritfair.model.counts import Counts
+from meritfair.model.criterion import Criterion
 from meritfair.model.exposure import merit_share
 from meritfair.policies.base import View
 from meritfair.policies.plans import Lottery, Plan, PriorityTable, StepLearner, check_plan
@@ -83,7 +83,7 @@ def play(
 ) -> None:
     """Play all runs, and fill the arrays of what is measured."""
     control = np.zeros((problem.runs, 2), np.int64)
-    known = problem.exposure_regret or not _integrates(problem.design, problem.budget, measured.fair_merit)
+    known = problem.exposure_regret or not problem.criterion.integrates(measured.fair_merit, problem.budget)
     fair_exposure = measured.fair_exposure if known else np.full(measured.fair_merit.shape, np.nan)
     stage = _Stage(problem, policy, measured, merit_share(measured.fair_merit), fair_exposure, seed, control, progress)
     whole_run = stage.whole_run()
@@ -185,12 +185,12 @@ class _Stage:
 
     def _game(self, run: int) -> Game:
         p = self.problem
-        fair, merit = (self.fair_share[run], self.fair_exposure[run]), p.merit.rule() or _NO_MERIT
+        fair, merit = (self.fair_share[run], self.fair_exposure[run]), p.criterion.merit.rule() or _NO_MERIT
         return Game(*fair, p.budget, p.horizon, p.carry_states, self._ball, merit)
 
     @property
     def _ball(self) -> BallRule:
-        return _with_stage(BallRule(BALLS.index(self.problem.ball), self.problem.delta))
+        return _with_stage(self.problem.confidence.rule())
 
     def _player(self, run: int) -> Player:
         p = self.problem
@@ -223,10 +223,10 @@ class _Stage:
     def whole_run(self) -> _PlayRun | None:
         """Return how the engine plays a whole run of the policy in one call, or None if it cannot."""
         problem, policy = self.problem, self.policy
-        if problem.merit.rule() is None:
+        if problem.criterion.merit.rule() is None:
             return None
         rule, N, K = policy.rule(), problem.n_arms, problem.budget
-        bounds = np.stack(check_bounds(getattr(policy, "floor", 0.0), getattr(policy, "cap", 1.0), N, K))
+        bounds = np.stack((policy.criterion or Criterion()).bounds(N, K))
         if rule is not None:
             learning, nothing = rule._replace(ball=_with_stage(rule.ball)), np.zeros((5, 0))
             how = stages(N, K, rule.design, estimate=rule.estimate, integrates=self._integrates)
@@ -325,9 +325,9 @@ class _Stage:
                 measured.fairness_regret[:, t] = metrics.fairness_regret(made, self.fair_share)
                 made = pulls if exposure is None else exposure
                 measured.exposure_regret[:, t] = metrics.fairness_regret(made, self.fair_exposure)
-                if problem.merit.rule() is None:
-                    ball = Ball(counts, t + 1, problem.delta, problem.ball)
-                    softmax = merit_share(problem.merit(benefit(ball.upper)))
+                if problem.criterion.merit.rule() is None:
+                    ball = Ball(counts, t + 1, problem.confidence.delta, problem.confidence.ball)
+                    softmax = merit_share(problem.criterion.merit(benefit(ball.upper)))
                     measured.fairness_regret_authors[:, t] = metrics.fairness_regret(softmax, self.fair_share)
                 self.control[:, 0] = t + 1
                 self._tell()

@@ -9,7 +9,6 @@ Each run draws from streams of its own, so its numbers do not depend on how many
 
 from __future__ import annotations
 
-import dataclasses
 import platform
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,48 +18,32 @@ import numba
 import numpy as np
 
 import meritfair
-from meritfair.core.checks import check_budget, check_choice, check_flag, check_number, check_whole
+from meritfair.core.checks import check_budget, check_flag, check_kind, check_whole
 from meritfair.core.errors import InputError
 from meritfair.core.machine import available_cores, check_size
-from meritfair.core.parsing import split_settings
 from meritfair.core.progress import following
 from meritfair.core.seeding import fresh_seed
-from meritfair.model.allocation import check_bounds
 from meritfair.model.arms import Arms
-from meritfair.model.confidence import BALLS
-from meritfair.model.exposure import check_design
-from meritfair.model.merit import Exponential, Merit
+from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed, plain
 from meritfair.policies import registry
-from meritfair.policies.base import Bound, bound_setting, check_merit_function, plain_setting
+from meritfair.policies.base import Policy
 from meritfair.policies.own import as_policy
 from meritfair.simulation.run import Run
 from meritfair.simulation.runner import play
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import numpy.typing as npt
+    from collections.abc import Callable, Sequence
 
     from meritfair.core.arrays import FloatArray
     from meritfair.core.progress import Progress
-    from meritfair.policies.base import Policy
     from meritfair.policies.plans import Plan
 
-__all__ = ["YARDSTICK", "Problem", "arms_of_runs", "make_policy", "policy_under", "simulate"]
-
-YARDSTICK: dict[str, Any] = {
-    "merit": Exponential(),
-    "design": "sequential",
-    "floor": 0.0,
-    "cap": 1.0,
-    "ball": "paper",
-    "delta": 0.01,
-}  # where the policy has no such setting
+__all__ = ["Problem", "arms_of_runs", "make_policy", "simulate"]
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is simulated: the arms of each run, the budget, the length, and the yardstick of fairness."""
+    """What is simulated: the arms of each run, the budget, the length, and the fairness criterion."""
 
     transitions: FloatArray  # (runs, N, 2, 2)
     names: tuple[str, ...]
@@ -68,12 +51,8 @@ class Problem:
     episodes: int
     horizon: int
     carry_states: bool
-    merit: Merit
-    design: str
-    floor: Bound
-    cap: Bound
-    ball: str
-    delta: float
+    criterion: Criterion
+    confidence: Confidence
     exposure_regret: bool
     first_run: int = 0
 
@@ -95,16 +74,20 @@ class Problem:
             "episodes": self.episodes,
             "horizon": self.horizon,
             "carry_states": self.carry_states,
-            "merit": self.merit.settings(),
-            "design": self.design,
-            "floor": plain_setting(self.floor),
-            "cap": plain_setting(self.cap),
-            "ball": self.ball,
-            "delta": self.delta,
+            **self.criterion.settings(),
+            **plain(self.confidence),
             "first_run": self.first_run,
         }
 
 
+def _of_policy(_arms: Any, policy: Any, **_: Any) -> tuple[Criterion, Confidence]:
+    """Return what the policy says is fair and sure, for loose settings to depart from."""
+    if not isinstance(policy, Policy):
+        return Criterion(), Confidence()
+    return policy.criterion or Criterion(), policy.confidence or Confidence()
+
+
+@loose_settings_allowed(_of_policy)
 def simulate(
     arms: Arms | Sequence[Arms],
     policy: Policy | str | Callable[..., Plan],
@@ -116,12 +99,8 @@ def simulate(
     seed: int | None = None,
     first_run: int = 0,
     carry_states: bool = False,
-    merit: Merit | None = None,
-    design: str | None = None,
-    floor: npt.ArrayLike | None = None,
-    cap: npt.ArrayLike | None = None,
-    ball: str | None = None,
-    delta: float | None = None,
+    criterion: Criterion | None = None,
+    confidence: Confidence | None = None,
     exposure_regret: bool = False,
     workers: int | None = None,
     progress: Progress = None,
@@ -134,8 +113,8 @@ def simulate(
         The true arms; or one set for each run, all of one size, as in the paper's experiments.
     policy : Policy, str or callable
         A policy; its name, with settings if need be, such as ``"merit-fair:estimate=mean"``; or a function that takes a
-        `View` and returns a plan. A policy given by name is made with the merit, design, floor, cap, ball and delta
-        below that depart from the usual ones, where it has such settings.
+        `View` and returns a plan. A policy given by name takes over what the criterion and the confidence below change,
+        where it has such settings.
     budget : int
         Arms pulled at each step, the paper's K.
     episodes : int
@@ -150,11 +129,10 @@ def simulate(
         The number of the first run: 20 makes the runs that would come after the first twenty.
     carry_states : bool
         Let states run on from one episode to the next, as in life; else each episode starts at random.
-    merit, design, floor, cap : optional
-        What makes an exposure fair: merit, and how K arms are drawn by it (as for `fair_exposure`). By default the
-        policy's own, or Exponential(3) and the paper's ``sequential`` draw.
-    ball, delta : optional
-        For the confidence ball behind eta and omega. By default the policy's own, or ``paper`` and 0.01.
+    criterion : Criterion, optional
+        What counts as fair. By default the policy's own if it draws by merit, else ``Criterion()``: the paper's.
+    confidence : Confidence, optional
+        The confidence ball behind eta and omega. By default the policy's own if it has one, else ``Confidence()``.
     exposure_regret : bool
         Measure `Run.exposure_regret` also where several arms are drawn one after another. That takes an integral for
         each episode; without it, it is NaN there.
@@ -178,19 +156,16 @@ def simulate(
     >>> run.fairness_regret.shape, int(run.pulls.sum())
     ((3, 20), 3000)
     """
-    rules = {"design": design, "floor": floor, "cap": cap, "ball": ball, "delta": delta, "merit": merit}
-    given = {name: value for name, value in rules.items() if value is not None}
-    policy = make_policy(policy, given)
+    policy = make_policy(policy, criterion, confidence)
     sets, number = arms_of_runs(arms, runs)
     n_arms = sets[0].n_arms
     threads = available_cores() if workers is None else check_whole("workers", workers, 1)
     check_size(n_arms, runs=number, episodes=episodes, horizon=horizon, workers=threads)
     instances = sets * (number // len(sets))
-    own = {**YARDSTICK, **{name: getattr(policy, name) for name in YARDSTICK if hasattr(policy, name)}}
-    yardstick = own | given
-    check_design(yardstick["design"], yardstick["floor"], yardstick["cap"])
+    fair = check_kind("criterion", criterion or policy.criterion or Criterion(), Criterion)
+    sure = check_kind("confidence", confidence or policy.confidence or Confidence(), Confidence)
     K = check_budget(budget, n_arms)
-    check_bounds(yardstick["floor"], yardstick["cap"], n_arms, K)
+    fair.bounds(n_arms, K)
     problem = Problem(
         transitions=np.stack([each.transitions for each in instances]),
         names=instances[0].names,
@@ -198,16 +173,12 @@ def simulate(
         episodes=int(episodes),
         horizon=int(horizon),
         carry_states=check_flag("carry_states", carry_states),
-        merit=check_merit_function(yardstick["merit"]),
-        design=yardstick["design"],
-        floor=bound_setting("floor", yardstick["floor"]),
-        cap=bound_setting("cap", yardstick["cap"]),
-        ball=check_choice("ball", yardstick["ball"], BALLS),
-        delta=check_number("delta", yardstick["delta"], 0, 1, open_ends=True),
+        criterion=fair,
+        confidence=sure,
         exposure_regret=check_flag("exposure_regret", exposure_regret),
         first_run=check_whole("first_run", first_run, 0),
     )
-    fair_merit = problem.merit(np.stack([each.benefit for each in instances]))
+    fair_merit = fair.merit(np.stack([each.benefit for each in instances]))
     root = fresh_seed(seed)
     settings = {
         "policy": {"name": policy.name, **policy.settings()},
@@ -243,22 +214,10 @@ def arms_of_runs(arms: Arms | Sequence[Arms], runs: int | None) -> tuple[list[Ar
     return each, len(each)
 
 
-def policy_under(rules: Mapping[str, Any], text: str) -> Policy:
-    """Make a policy from its text, where those rules of fairness hold that depart from the usual ones.
-
-    A rule (merit, design, floor, …) matters where the policy has such a setting, and its own settings come first.
-    An unchanged rule leaves a policy its own default, which may be another.
-
-    Examples
-    --------
-    >>> policy_under({"delta": 0.05, "design": "exact", "ball": "paper"}, "optimal:estimate=mean")
-    Optimal(delta=0.05, estimate='mean', ball='paper')
-    """
-    has = {f.name for f in dataclasses.fields(registry.policy_class(split_settings(text)[0]))}
-    changed = {key: value for key, value in rules.items() if not np.array_equal(value, YARDSTICK[key])}
-    return registry.create(text, **{key: value for key, value in changed.items() if key in has})
-
-
-def make_policy(policy: Policy | str | Callable[..., Plan], rules: Mapping[str, Any]) -> Policy:
-    """Return a policy as it is, one that plans by a function, or one made from its name under these rules."""
-    return policy_under(rules, policy) if isinstance(policy, str) else as_policy(policy)
+def make_policy(
+    policy: Policy | str | Callable[..., Plan], criterion: Criterion | None, confidence: Confidence | None
+) -> Policy:
+    """Return a policy as it is, one that plans by a function, or one made from its name for this criterion."""
+    if isinstance(policy, str):
+        return registry.create_under(policy, criterion or Criterion(), confidence or Confidence())
+    return as_policy(policy)
