@@ -31,7 +31,7 @@ from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 from meritfair.engine import arrivals
 from meritfair.engine.bits import ONE, count_ones
 from meritfair.engine.chains import start_states
-from meritfair.engine.episodes import Game, Player, Stages, new_player, play_open_loop, stages
+from meritfair.engine.episodes import RunSettings, RunState, Stages, new_run_state, open_loop, stages
 from meritfair.engine.lotteries import DRAWN, PULLS
 from meritfair.engine.rules import EXPONENTIAL, PAPER, SEQUENTIAL, BallRule, MeritRule
 from reference import numpy_simulator as reference
@@ -119,49 +119,56 @@ def arms_of(instance: Instance) -> FloatArray:
     return np.array([instance.kinds[i % len(instance.kinds)] for i in range(n_arms)])
 
 
-def player_and_game(transitions: FloatArray, budget: int, horizon: int, seed: int) -> tuple[Player, Game]:
+def state_and_settings(transitions: FloatArray, budget: int, horizon: int, seed: int) -> tuple[RunState, RunSettings]:
     seeds = np.random.SeedSequence(seed, spawn_key=(1,)), np.random.SeedSequence(seed, spawn_key=(2,))
-    player = new_player(transitions, budget, 1, horizon, *seeds)
+    state = new_run_state(transitions, budget, 1, horizon, *seeds)
     n_arms = len(transitions)
     fair = np.full(n_arms, 1 / n_arms)
     ball, merit = BallRule(PAPER, 0.01), MeritRule(EXPONENTIAL, 1.0, 0.0)
-    return player, Game(fair, budget * fair, budget, horizon, False, ball, merit)
+    return state, RunSettings(fair, budget * fair, budget, horizon, False, ball, merit)
 
 
 @kernel_not_kept
-def _play_units(game: Game, how: Stages, player: Player, weights: FloatArray, episodes: int, counts: AnyArray) -> int:
-    """Play units of so many episodes from fresh states; write their counts, (units, 2, 2, 2, N), visits and good.
+def _play_units(
+    settings: RunSettings, how: Stages, state: RunState, weights: FloatArray, episodes: int, counts: AnyArray
+) -> int:
+    """Play units of that many episodes from fresh states; write their counts, (units, 2, 2, 2, N), visits and good.
 
     Return in how many episodes the reward was not the number of good outcomes.
     """
-    wrong = 0
+    wrong, tally = 0, state.tally
     for unit in range(len(counts)):
-        start_states(player.chains.state, player.environment)
-        for state in range(2):
-            for action in range(2):
+        start_states(state.chains.state, state.environment_rng)
+        for s in range(2):
+            for a in range(2):
                 for arm in range(len(weights)):
-                    player.tally.visits[state, action, arm] = player.tally.good[state, action, arm] = 0.0
+                    tally.visits[s, a, arm] = tally.good[s, a, arm] = 0.0
         reward = 0
         for _ in range(episodes):
-            reward += play_open_loop(game, how, player, weights)
+            reward += open_loop(settings, how, state, weights, True)
         good = 0
-        for state in range(2):
-            for action in range(2):
+        for s in range(2):
+            for a in range(2):
                 for arm in range(len(weights)):
-                    counts[unit, 0, state, action, arm] = player.tally.visits[state, action, arm]
-                    counts[unit, 1, state, action, arm] = player.tally.good[state, action, arm]
-                    good += int(player.tally.good[state, action, arm])
+                    counts[unit, 0, s, a, arm] = tally.visits[s, a, arm]
+                    counts[unit, 1, s, a, arm] = tally.good[s, a, arm]
+                    good += int(tally.good[s, a, arm])
         wrong += good != reward
     return wrong
+
+
+@kernel_not_kept
+def _play_once(settings: RunSettings, how: Stages, state: RunState, weights: FloatArray) -> int:
+    return open_loop(settings, how, state, weights, True)
 
 
 def play_units(instance: Instance, seed: int) -> AnyArray:
     """Return the counts of each unit, (units, 2, 2, 2, N): visits and good, by state, action and arm."""
     transitions = arms_of(instance)
-    player, game = player_and_game(transitions, instance.budget, instance.horizon, seed)
+    state, settings = state_and_settings(transitions, instance.budget, instance.horizon, seed)
     counts = np.zeros((instance.units, 2, 2, 2, len(transitions)), np.int16)
     how = stages(len(instance.weights), instance.budget, SEQUENTIAL)
-    assert _play_units(game, how, player, instance.weights, instance.episodes, counts) == 0
+    assert _play_units(settings, how, state, instance.weights, instance.episodes, counts) == 0
     return counts
 
 
@@ -537,14 +544,14 @@ class Draws(NamedTuple):
 
 @kernel_not_kept
 def _count_draws(
-    game: Game, how: Stages, player: Player, weights: FloatArray, rounds: int, pulled: int, draws: Draws
+    settings: RunSettings, how: Stages, state: RunState, weights: FloatArray, rounds: int, pulled: int, draws: Draws
 ) -> None:
     """Play rounds of whole words, an even number of them, and count the bits of the pulls."""
-    n_arms, words = len(weights), game.horizon // 64
-    pulls = player.lottery.words[PULLS]
+    n_arms, words = len(weights), settings.horizon // 64
+    pulls = state.lottery.words[PULLS]
     even = np.uint64(0x5555555555555555)
     for _ in range(rounds):
-        play_open_loop(game, how, player, weights)
+        open_loop(settings, how, state, weights, True)
         for word in range(words):
             first = word * n_arms
             draws.wrong[0] += wrong_steps(pulls, first, n_arms, pulled)
@@ -560,11 +567,11 @@ def _count_draws(
 def count_draws(weights: FloatArray, budget: int, pulled: int, words: int, rounds: int, seed: int) -> Draws:
     n_arms = len(weights)
     transitions = np.tile(np.array(HELPS), (n_arms, 1, 1))
-    player, game = player_and_game(transitions, budget, 64 * words, seed)
+    state, settings = state_and_settings(transitions, budget, 64 * words, seed)
     assert words * n_arms <= 2048  # all words of an episode are still there after it
     pairs, next_step, next_word = (np.zeros((n_arms, n_arms), np.int64) for _ in range(3))
     draws = Draws(pairs, next_step, next_word, np.zeros(1, np.int64))
-    _count_draws(game, stages(n_arms, budget, SEQUENTIAL), player, weights, rounds, pulled, draws)
+    _count_draws(settings, stages(n_arms, budget, SEQUENTIAL), state, weights, rounds, pulled, draws)
     return draws
 
 
@@ -705,14 +712,14 @@ def test_instances_and_draws_go_through_every_way_of_drawing() -> None:
     ways: set[tuple[str, bool, bool]] = set()
     cases = [(i.weights, i.budget) for i in INSTANCES] + [(np.array(w), budget) for w, budget, _ in DRAWS]
     for weights, budget in cases:
-        player, game = player_and_game(np.tile(np.array(HELPS), (len(weights), 1, 1)), budget, 1, 0)
-        how, facts = stages(len(weights), budget, SEQUENTIAL), player.lottery.facts
-        play_open_loop(game, how, player, weights)
+        state, settings = state_and_settings(np.tile(np.array(HELPS), (len(weights), 1, 1)), budget, 1, 0)
+        how, facts = stages(len(weights), budget, SEQUENTIAL), state.lottery.facts
+        _play_once(settings, how, state, weights)
         many = how.drawer == stages(1000, 500, SEQUENTIAL).drawer
         way = "nothing" if facts[DRAWN] == 0 else "by arrival" if many else "in passes"
         arriving = way == "by arrival"
         ways.add(
-            (way, arriving and bool(player.lottery.numbers[0] > 0), bool(arriving and facts[arrivals._N_HEAVY] > 0))
+            (way, arriving and bool(state.lottery.numbers[0] > 0), bool(arriving and facts[arrivals._N_HEAVY] > 0))
         )
     assert ways == {
         ("nothing", False, False),

@@ -25,7 +25,7 @@ from scipy import stats
 import meritfair as mf
 from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.engine.bits import ONE, count_ones
-from meritfair.engine.episodes import Game, Player, Stages, new_player, play_open_loop, stages
+from meritfair.engine.episodes import RunSettings, RunState, Stages, new_run_state, open_loop, stages
 from meritfair.engine.lotteries import PULLS
 from meritfair.engine.rules import EXPONENTIAL, PAPER, BallRule, MeritRule
 from meritfair.model.draws import draw_exposures, joint_exposure
@@ -244,16 +244,18 @@ class Draws(NamedTuple):
 
 
 @kernel_not_kept
-def _count_draws(game: Game, how: Stages, player: Player, weights: FloatArray, rounds: int, draws: Draws) -> None:
+def _count_draws(
+    settings: RunSettings, how: Stages, state: RunState, weights: FloatArray, rounds: int, draws: Draws
+) -> None:
     """Play rounds of whole words, an even number of them, and count the bits of the pulls."""
-    n_arms, words = len(weights), game.horizon // 64
-    pulls = player.lottery.words[PULLS]
+    n_arms, words = len(weights), settings.horizon // 64
+    pulls = state.lottery.words[PULLS]
     even = np.uint64(0x5555555555555555)
     for number in range(rounds):
-        play_open_loop(game, how, player, weights)
+        open_loop(settings, how, state, weights, True)
         for word in range(words):
             first = word * n_arms
-            draws.wrong[0] += wrong_steps(pulls, first, n_arms, game.budget)
+            draws.wrong[0] += wrong_steps(pulls, first, n_arms, settings.budget)
             for i in range(n_arms):
                 for j in range(n_arms):
                     a, b = pulls[first + i], pulls[first + j]
@@ -266,14 +268,16 @@ def _count_draws(game: Game, how: Stages, player: Player, weights: FloatArray, r
 def count_draws(exposure: FloatArray, design: str, rounds: int, seed: int) -> Draws:
     n_arms, budget, words = len(exposure), round(float(exposure.sum())), 16
     seeds = np.random.SeedSequence(seed, spawn_key=(1,)), np.random.SeedSequence(seed, spawn_key=(2,))
-    player = new_player(np.full((n_arms, 2, 2), 0.5), budget, 1, 64 * words, *seeds)
+    state = new_run_state(np.full((n_arms, 2, 2), 0.5), budget, 1, 64 * words, *seeds)
     fair = np.full(n_arms, 1 / n_arms)
-    game = Game(fair, budget * fair, budget, 64 * words, False, BallRule(PAPER, 0.01), MeritRule(EXPONENTIAL, 1.0, 0.0))
+    settings = RunSettings(
+        fair, budget * fair, budget, 64 * words, False, BallRule(PAPER, 0.01), MeritRule(EXPONENTIAL, 1.0, 0.0)
+    )
     assert words * n_arms <= 2048  # all words of an episode are still there after it
     next_step, next_word = (np.zeros((n_arms, n_arms), np.int64) for _ in range(2))
     pairs = np.zeros((rounds * words, n_arms, n_arms), np.int64)
     draws = Draws(pairs, next_step, next_word, np.zeros(1, np.int64))
-    _count_draws(game, stages(n_arms, budget, DESIGNS.index(design)), player, exposure, rounds, draws)
+    _count_draws(settings, stages(n_arms, budget, DESIGNS.index(design)), state, exposure, rounds, draws)
     return draws
 
 

@@ -40,15 +40,17 @@ SMALL = """
 import hashlib, json
 import numpy as np
 from meritfair.engine import compiling
-from meritfair.engine.episodes import Game, new_player, play_steps
+from meritfair.engine.episodes import Record, RunSettings, new_run_state, play_steps_episode
 from meritfair.engine.rules import EXPONENTIAL, PAPER, BallRule, MeritRule
-from meritfair.engine.steps import choosing, new_steps, rank_by_table
+from meritfair.engine.steps import NO_GROUPS, choosing, new_steps, rank_by_table
 
 arms = np.full((3, 2, 2), 0.3)
-player = new_player(arms, 1, 5, 20, *[np.random.SeedSequence(number) for number in (1, 2)])
-game = Game(np.ones(3), np.ones(3), 1, 20, False, BallRule(PAPER, 0.1), MeritRule(EXPONENTIAL, 1.0, 0.0))
-play_steps(game, choosing(rank_by_table), np.zeros((3, 2)), player, new_steps(arms), 0)
-bits = hashlib.sha256(b"".join(values.tobytes() for values in (*player.tally, player.environment)))
+state = new_run_state(arms, 1, 5, 20, *[np.random.SeedSequence(number) for number in (1, 2)])
+settings = RunSettings(np.ones(3), np.ones(3), 1, 20, False, BallRule(PAPER, 0.1), MeritRule(EXPONENTIAL, 1.0, 0.0))
+record = Record(*np.zeros((5, 1)), np.zeros(1, np.int64))
+plan = choosing(rank_by_table), np.zeros((3, 2)), NO_GROUPS
+play_steps_episode(settings, *plan, state, new_steps(arms), record, np.zeros(3), 0)
+bits = hashlib.sha256(b"".join(values.tobytes() for values in (*state.tally, state.environment_rng)))
 print(json.dumps({"bits": bits.hexdigest(), "cache": str(compiling.cache_directory()), "source": compiling.__file__}))
 """
 WHOLE = """
@@ -377,7 +379,7 @@ kernels = {name: x for name, x in found.items() if x.stats.cache_path is not Non
 print(json.dumps({name: len(x.signatures) for name, x in kernels.items() if x.signatures}))
 """
     told, _ = tell(script)
-    assert set(told) >= {"play_run", "begin_episode", "play_open_loop", "play_steps", "end_episode"}
+    assert set(told) >= {"play_run", "play_episode", "play_steps_episode", "new_states"}
     assert set(told) >= {"draw_in_passes", "draw_by_arrival", "rotate", "walk", "include", "pool"}
     assert set(told) >= {"tighten", "draw_posterior", "allot"}
     assert set(told) >= {"draw_by_rounding", "draw_systematically"}

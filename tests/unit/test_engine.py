@@ -19,9 +19,6 @@ import meritfair as mf
 from meritfair.core.arrays import AnyArray, FloatArray, IntArray, WordArray
 from meritfair.engine.bits import ALL
 from meritfair.engine.chains import (
-    LONGEST,
-    SEEN,
-    WAITED,
     Chains,
     Tally,
     new_chains,
@@ -33,16 +30,12 @@ from meritfair.engine.coverage import Coverage, coverage_gaps, new_coverage, not
 from meritfair.engine.episodes import tightener
 from meritfair.engine.inclusion import include, new_race
 from meritfair.engine.learning import (
-    EXPOSURE,
-    INSIDE,
-    MERIT,
-    SHARE,
-    Beliefs,
-    believe,
+    Estimates,
+    estimate_benefits,
     greedy_weights,
     measure_ball,
     merits,
-    new_beliefs,
+    new_estimates,
     regret,
     shares,
 )
@@ -62,14 +55,16 @@ from meritfair.engine.random import (
 from meritfair.engine.rules import BERNSTEIN, KL, MEAN, OPTIMISTIC, PAPER, PESSIMISTIC, THOMPSON, BallRule
 from meritfair.engine.selection import smallest
 from meritfair.engine.steps import (
+    NO_GROUPS,
     Choosing,
+    Groups,
     Steps,
     choose_in_groups,
     choose_softly,
     choosing,
-    new_quotas,
+    new_groups,
     new_steps,
-    play_steps_of,
+    play_steps,
 )
 from meritfair.model.allocation import allocate, learning_cap
 from meritfair.model.confidence import BALLS, ESTIMATES
@@ -139,7 +134,7 @@ def _smallest(values: FloatArray, n: int, rank: int, guess: float) -> float:
 
 @kernel_not_kept
 def _learn(
-    beliefs: Beliefs,
+    now: Estimates,
     tally: Tally,
     episode: int,
     ball: BallRule,
@@ -148,33 +143,33 @@ def _learn(
     first: float,
     second: float,
 ) -> tuple[float, float]:
-    eta, omega = measure_ball(beliefs, tally, episode, ball)
-    believe(beliefs, tally, estimate)
-    merits(beliefs, kind, first, second)
-    shares(beliefs)
+    eta, omega = measure_ball(now, tally, episode, ball)
+    estimate_benefits(now, tally, estimate)
+    merits(now, kind, first, second)
+    shares(now)
     return eta, omega
 
 
 @kernel_not_kept
-def _believe_often(beliefs: Beliefs, tally: Tally, luck: WordArray, ball: BallRule, points: FloatArray) -> None:
+def _estimate_often(now: Estimates, tally: Tally, rng: WordArray, ball: BallRule, points: FloatArray) -> None:
     """Draw from the posterior as often as there are points, (draws, 2, 2, N)."""
-    measure_ball(beliefs, tally, 1, ball)
+    measure_ball(now, tally, 1, ball)
     for number in range(len(points)):
-        draw_posterior(beliefs.points[INSIDE], tally.visits, tally.good, luck)
-        believe(beliefs, tally, THOMPSON)
+        draw_posterior(now.inside, tally.visits, tally.good, rng)
+        estimate_benefits(now, tally, THOMPSON)
         for state in range(2):
             for action in range(2):
                 for arm in range(points.shape[3]):
-                    points[number, state, action, arm] = beliefs.points[INSIDE, state, action, arm]
+                    points[number, state, action, arm] = now.inside[state, action, arm]
 
 
-def _expose(beliefs: Beliefs, tally: Tally, bounds: FloatArray, budget: int) -> None:
-    allot(beliefs.arms, tally.visits, bounds, budget)
+def _expose(now: Estimates, tally: Tally, floor: FloatArray, most: FloatArray, budget: int) -> None:
+    allot(now.merit, now.exposure, now.cap, tally.visits, floor, most, budget)
 
 
 @kernel_not_kept
-def _greedy(beliefs: Beliefs, budget: int) -> None:
-    greedy_weights(beliefs, budget)
+def _greedy(now: Estimates, budget: int) -> None:
+    greedy_weights(now, budget)
 
 
 @kernel_not_kept
@@ -449,9 +444,9 @@ def test_arms_walk_as_in_a_plain_loop(n_arms: int, horizon: int) -> None:
         assert chains.state.tolist() == plain.states
         np.testing.assert_array_equal(tally.visits, plain.visits)
         np.testing.assert_array_equal(tally.good, plain.good)
-        assert tally.ints[SEEN].tolist() == [sum(1 << cell for cell in seen) for seen in plain.seen]
-        assert tally.ints[WAITED].tolist() == plain.waited
-        assert tally.ints[LONGEST].tolist() == plain.longest
+        assert tally.seen.tolist() == [sum(1 << cell for cell in seen) for seen in plain.seen]
+        assert tally.waited.tolist() == plain.waited
+        assert tally.longest_wait.tolist() == plain.longest
         last = given_pulls[(words - 1) * n_arms : words * n_arms]
         assert pulls[(words - 1) * n_arms : -3].tolist() == [word & ((1 << bits) - 1) for word in last]
 
@@ -460,14 +455,14 @@ def test_arms_walk_as_in_a_plain_loop(n_arms: int, horizon: int) -> None:
 @given(st.lists(st.integers(0, MASK), min_size=3, max_size=3), st.integers(1, 64), st.integers(0, 70))
 def test_longest_waits_of_any_bits(words: list[int], bits: int, waited: int) -> None:
     chains, tally, source = new_chains(KINDS[:1], 3), new_tally(1), source_of(6)
-    tally.ints[WAITED] = tally.ints[LONGEST] = waited
+    tally.waited[:] = tally.longest_wait[:] = waited
     _walk(chains, tally, source, np.array([*words, 0, 0, 0], np.uint64), 3, bits)
     wait = longest = waited
     for step in range(128 + bits):
         wait = 0 if (words[step // 64] >> (step % 64)) & 1 else wait + 1
         longest = max(longest, wait)
-    assert tally.ints[WAITED, 0] == wait
-    assert tally.ints[LONGEST, 0] == longest
+    assert tally.waited[0] == wait
+    assert tally.longest_wait[0] == longest
 
 
 # --- Coverage.
@@ -552,7 +547,7 @@ STEEPEST = 50.0  # the largest slope of the logarithm of a merit in this list
 @pytest.mark.parametrize("merit", MERITS, ids=repr)
 @pytest.mark.parametrize("estimate", [OPTIMISTIC, MEAN, PESSIMISTIC])
 @pytest.mark.parametrize("kind", [PAPER, BERNSTEIN, KL])
-def test_beliefs_are_those_of_the_model(merit: mf.Merit, estimate: int, kind: int) -> None:
+def test_estimates_are_those_of_the_model(merit: mf.Merit, estimate: int, kind: int) -> None:
     rng = np.random.default_rng(8)
     rule = merit.rule()
     assert rule is not None
@@ -560,18 +555,19 @@ def test_beliefs_are_those_of_the_model(merit: mf.Merit, estimate: int, kind: in
     rounding = 1e-11 if kind == KL else 1e-13
     for n_arms, most, episode, delta in [(1, 0, 1, 0.01), (3, 3, 1, 0.5), (5, 400, 7, 0.01), (40, 100_000, 3000, 0.99)]:
         counts, tally = some_counts(rng, n_arms, most)
-        beliefs = new_beliefs(n_arms)
-        eta, omega = _learn(beliefs, tally, episode, BallRule(kind, delta, tightener(kind)), estimate, *rule)
+        now = new_estimates(n_arms)
+        eta, omega = _learn(now, tally, episode, BallRule(kind, delta, tightener(kind)), estimate, *rule)
         ball = mf.Ball(counts, episode, delta, BALLS[kind])
-        believed = ball.estimate(ESTIMATES[estimate])
-        merits_there = merit(mf.benefit(believed))
-        np.testing.assert_allclose(beliefs.points[estimate].transpose(2, 0, 1), believed, rtol=0, atol=rounding)
+        expected = ball.estimate(ESTIMATES[estimate])
+        point = {OPTIMISTIC: now.upper, PESSIMISTIC: now.lower}.get(estimate, now.inside)
+        merits_there = merit(mf.benefit(expected))
+        np.testing.assert_allclose(point.transpose(2, 0, 1), expected, rtol=0, atol=rounding)
         # An error in a chance is larger in the benefit by at most 1 / (1 - P(1) + P(0)), for either action.
-        steepest = (1 / (1 - believed[:, 1] + believed[:, 0])).sum(axis=-1).max()
+        steepest = (1 / (1 - expected[:, 1] + expected[:, 0])).sum(axis=-1).max()
         relative = max(1e-12, rounding * steepest * STEEPEST)
-        np.testing.assert_allclose(beliefs.arms[MERIT], merits_there / merits_there.max(), rtol=relative)
-        np.testing.assert_allclose(beliefs.arms[SHARE], mf.merit_share(merits_there), rtol=relative)
-        assert beliefs.arms[MERIT].max() == 1.0
+        np.testing.assert_allclose(now.merit, merits_there / merits_there.max(), rtol=relative)
+        np.testing.assert_allclose(now.share, mf.merit_share(merits_there), rtol=relative)
+        assert now.merit.max() == 1.0
         assert eta == pytest.approx(ball.eta.max(), rel=0, abs=2 * rounding)
         assert omega == pytest.approx(ball.omega.max(), rel=0, abs=2 * rounding)
 
@@ -581,9 +577,9 @@ def test_draws_from_the_posterior_have_its_law(kind: int) -> None:
     # Where the ball does not bind, as for few visits and a small delta. Planted: one visit more would be found.
     visits, good = np.array([0, 1, 10, 10, 30, 100, 100, 7]), np.array([0, 1, 3, 10, 15, 31, 99, 0])
     n_arms, draws, delta = 2, 100_000, 1e-9
-    tally, beliefs, points = new_tally(n_arms), new_beliefs(n_arms), np.zeros((draws, 2, 2, n_arms))
+    tally, now, points = new_tally(n_arms), new_estimates(n_arms), np.zeros((draws, 2, 2, n_arms))
     tally.visits[:], tally.good[:] = visits.reshape(2, 2, 2), good.reshape(2, 2, 2)
-    _believe_often(beliefs, tally, source_of(14), BallRule(kind, delta, tightener(kind)), points)
+    _estimate_often(now, tally, source_of(14), BallRule(kind, delta, tightener(kind)), points)
     level = 1e-5 / (3 * len(visits))
     for place, (n, k) in enumerate(zip(visits, good, strict=True)):
         drawn, law = points.reshape(draws, -1)[:, place], stats.beta(k + 1, n - k + 1)
@@ -603,7 +599,7 @@ def test_draws_from_the_posterior_are_clipped_into_the_ball(kind: int) -> None:
     ball = mf.Ball(counts, 1, 0.99, BALLS[kind])
     tally, points = new_tally(4), np.zeros((20_000, 2, 2, 4))
     tally.visits[:], tally.good[:] = counts.visits.transpose(1, 2, 0), counts.good.transpose(1, 2, 0)
-    _believe_often(new_beliefs(4), tally, source_of(15), BallRule(kind, 0.99, tightener(kind)), points)
+    _estimate_often(new_estimates(4), tally, source_of(15), BallRule(kind, 0.99, tightener(kind)), points)
     low, high = ball.lower.transpose(1, 2, 0), ball.upper.transpose(1, 2, 0)
     assert (points >= low - 1e-12).all()
     assert (points <= high + 1e-12).all()
@@ -633,13 +629,13 @@ def test_exposures_are_those_of_the_allocation() -> None:
     rng = np.random.default_rng(16)
     wrong, saturated, lifted, careful = [], 0, 0, 0
     for merit, budget, floor, most in exposure_cases(rng, 3000):
-        beliefs, tally = new_beliefs(len(merit)), new_tally(len(merit))
-        beliefs.arms[MERIT] = merit
+        now, tally = new_estimates(len(merit)), new_tally(len(merit))
+        now.merit[:] = merit
         tally.visits[:] = rng.integers(0, 10 ** rng.integers(1, 6), (2, 2, len(merit)))
-        _expose(beliefs, tally, np.stack([floor, most]), budget)
+        _expose(now, tally, floor, most, budget)
         cap = learning_cap(tally.visits[:, 0].sum(axis=0), budget, floor, most)
         shared = allocate(merit, budget, floor=floor, cap=cap)
-        away = np.abs(beliefs.arms[EXPOSURE] - shared.exposure).max()
+        away = np.abs(now.exposure - shared.exposure).max()
         if away > 1e-9:
             wrong.append((merit.tolist(), budget, floor.tolist(), cap.tolist(), float(away)))
         saturated += bool(shared.saturated.any())
@@ -688,15 +684,15 @@ def test_greedy_weights_and_regret_are_those_of_a_priority_table() -> None:
         n_arms = int(rng.integers(1, 9))
         budget = int(rng.integers(1, n_arms + 1))
         benefit = rng.choice([-0.5, 0.0, 0.1, 0.7], n_arms) if rng.random() < 0.7 else rng.normal(size=n_arms)
-        beliefs = new_beliefs(n_arms)
-        beliefs.arms[0] = benefit  # the first row holds the benefit
-        _greedy(beliefs, budget)
+        now = new_estimates(n_arms)
+        now.benefit[:] = benefit
+        _greedy(now, budget)
         table = PriorityTable(np.stack([benefit, benefit], axis=-1))
         share, weights = table.share(budget), table.weights(budget)
         assert share is not None
         assert weights is not None
-        np.testing.assert_array_equal(beliefs.arms[MERIT], weights)
-        np.testing.assert_allclose(beliefs.arms[SHARE], share, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(now.merit, weights)
+        np.testing.assert_allclose(now.share, share, rtol=0, atol=1e-12)
         ties += not np.isin(share, [0, 1 / budget]).all()
         fair = mf.merit_share(rng.random(n_arms) + 0.1)
         expected = float(metrics.fairness_regret(share, fair))
@@ -738,15 +734,16 @@ def _play(
     states: Any,
     tally: Tally,
     steps: Steps,
+    groups: Groups,
     environment: Any,
-    luck: Any,
+    rng: Any,
     how: Choosing,
     memory: FloatArray,
     budget: int,
     horizon: int,
     step: int,
 ) -> int:
-    return play_steps_of(states, tally, steps, environment, luck, how, memory, budget, horizon, step)
+    return play_steps(states, tally, steps, groups, environment, rng, how, memory, budget, horizon, step)
 
 
 def test_steps_pull_the_largest_and_break_ties_at_random() -> None:
@@ -754,13 +751,13 @@ def test_steps_pull_the_largest_and_break_ties_at_random() -> None:
     rng = np.random.default_rng(10)
     transitions = rng.uniform(0.1, 0.9, (n_arms, 2, 2))
     tally, steps = new_tally(n_arms), new_steps(transitions)
-    states, environment, luck = np.zeros(n_arms, np.uint64), source_of(11), source_of(12)
+    states, environment, rng_words = np.zeros(n_arms, np.uint64), source_of(11), source_of(12)
     table = np.array([[0.0, 0.0, 0.0, 1.0, 1.0, -np.inf], [1.0, 1.0, 2.0, 0.0, -np.inf, -np.inf]])  # by state and arm
     memory = np.zeros((2 + horizon * episodes, 4 * n_arms + 1))
     memory[:2, :n_arms] = table
     how = choosing(_rank_and_note, _note_pulls, _three_in_ten)
     rewards = [
-        _play(states, tally, steps, environment, luck, how, memory, budget, horizon, t * horizon)
+        _play(states, tally, steps, NO_GROUPS, environment, rng_words, how, memory, budget, horizon, t * horizon)
         for t in range(episodes)
     ]
     seen, pulled, following, before = (memory[2:, k * n_arms : (k + 1) * n_arms].astype(bool) for k in range(4))
@@ -801,16 +798,14 @@ def test_steps_pull_the_largest_and_break_ties_at_random() -> None:
     assert stats.binomtest(int(memory[2:, -1].sum()), horizon * episodes, 0.31).pvalue < 1e-5  # planted
 
 
-def _played(choose: Any, index: FloatArray, budget: int, steps_of_all: int, quotas: IntArray | None = None) -> IntArray:
+def _played(choose: Any, index: FloatArray, budget: int, steps_of_all: int, groups: Groups = NO_GROUPS) -> IntArray:
     """Return who was pulled at each of many steps, (steps, N), by an index that does not change."""
     n_arms = len(index)
     steps, memory = new_steps(np.full((n_arms, 2, 2), 0.5)), np.zeros((2 + steps_of_all, 4 * n_arms + 1))
     memory[:2, :n_arms] = index
-    if quotas is not None:
-        steps.quotas[:] = quotas
     how = choosing(_rank_and_note, _note_pulls, None, choose)
     states, tally = np.zeros(n_arms, np.uint64), new_tally(n_arms)
-    _play(states, tally, steps, source_of(21), source_of(22), how, memory, budget, steps_of_all, 0)
+    _play(states, tally, steps, groups, source_of(21), source_of(22), how, memory, budget, steps_of_all, 0)
     return memory[2:, n_arms : 2 * n_arms].astype(np.int64)
 
 
@@ -840,7 +835,7 @@ def test_choices_in_groups_keep_their_quotas_and_break_ties_at_random() -> None:
     groups = np.array([2, 0, 1, 0, 2, 2, 0, 1, 2])
     index = np.array([5.0, 1.0, 7.0, 1.0, 5.0, 9.0, 1.0, 8.0, 5.0])
     quotas = np.array([2, 0, 3])
-    pulls = _played(choose_in_groups, index, 5, 100_000, new_quotas(groups, quotas))
+    pulls = _played(choose_in_groups, index, 5, 100_000, new_groups(groups, quotas))
     for group, quota in enumerate(quotas):
         assert (pulls[:, groups == group].sum(axis=1) == quota).all()
     exposure = np.array([2 / 3, 2 / 3, 0, 2 / 3, 2 / 3, 1, 2 / 3, 0, 2 / 3])
@@ -849,7 +844,7 @@ def test_choices_in_groups_keep_their_quotas_and_break_ties_at_random() -> None:
     assert _z(pulls, exposure + 0.01 * (np.arange(9) == 0)) > limit  # planted
     np.testing.assert_allclose(np.asarray(PriorityTable.of(index, groups, quotas).exposure(5)), exposure)
     index[1] = np.nan
-    assert not _played(choose_in_groups, index, 5, 10, new_quotas(groups, quotas)).any()  # it stops
+    assert not _played(choose_in_groups, index, 5, 10, new_groups(groups, quotas)).any()  # it stops
 
 
 class ByState(Policy):

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.engine.episodes import new_player
+from meritfair.engine.episodes import new_run_state
 from meritfair.policies import Lottery, Plan, PriorityTable, View
 
 ARMS = mf.datasets.synthetic(n_arms=6, seed=5)
@@ -295,16 +295,16 @@ def test_an_error_in_a_plan_stops_all_runs(policy: FailsAt) -> None:
 
 @pytest.mark.parametrize("policy", BOTH_WAYS, **by_name)
 def test_an_error_in_one_run_stops_the_others(policy: mf.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The engine raises nothing, but memory can run out: here, when the player of the last run is made.
+    # The engine raises nothing, but memory can run out: here, when the state of the last run is made.
     made: list[int] = []
 
     def no_room_for_three(*arguments: Any, **options: Any) -> Any:
         made.append(1)
         if len(made) == 3:
             raise MemoryError("no room for the third")
-        return new_player(*arguments, **options)
+        return new_run_state(*arguments, **options)
 
-    monkeypatch.setattr("meritfair.simulation.runner.new_player", no_room_for_three)
+    monkeypatch.setattr("meritfair.simulation.runner.new_run_state", no_room_for_three)
     assert_stops_at_once(lambda: play(policy, **LONG, runs=3, workers=3), MemoryError, "no room for the third")
 
 

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray, WordArray
 
 __all__ = [
-    "LONGEST",
-    "SEEN",
-    "WAITED",
     "Chains",
     "Tally",
     "new_chains",
@@ -70,15 +67,14 @@ class Tally(NamedTuple):
     """What was counted of the arms of one run."""
 
     visits: FloatArray  # (2, 2, N) by state and action; whole numbers, as floats for the arithmetic
-    good: FloatArray
-    ints: IntArray  # (3, N): which (s, a) the episode has visited, as bits; steps since the last pull; the longest wait
-
-
-SEEN, WAITED, LONGEST = range(3)  # rows of `ints`
+    good: FloatArray  # (2, 2, N), those visits after which the state was good
+    seen: IntArray  # (N,), which (s, a) the episode has visited, as bits
+    waited: IntArray  # (N,), steps since the last pull
+    longest_wait: IntArray  # (N,)
 
 
 def new_chains(transitions: FloatArray, words: int) -> Chains:
-    """Return chains of arms with these chances, shape (N, 2, 2), all bad, for so many words at a time."""
+    """Return chains of arms with these probabilities of a good next state, (N, 2, 2), for that many words at a time."""
     n_arms = len(transitions)
     blocks = -(-n_arms * words // LANES)
     at_work = blocks if words > 1 else 1
@@ -93,7 +89,8 @@ def new_chains(transitions: FloatArray, words: int) -> Chains:
 
 def new_tally(n_arms: int) -> Tally:
     """Return a tally of nothing."""
-    return Tally(np.zeros((2, 2, n_arms)), np.zeros((2, 2, n_arms)), np.zeros((3, n_arms), np.int64))
+    cells, arms = np.zeros((2, 2, 2, n_arms)), np.zeros((3, n_arms), np.int64)
+    return Tally(*cells, *arms)
 
 
 @part
@@ -261,7 +258,7 @@ def _longest_between(pulls: Word) -> int:
 
 @stage
 def walk(chains: Chains, tally: Tally, source: WordArray, pulls: WordArray, words: int, bits_in_last: int) -> int:
-    """Move all arms through so many words of pulls, and count; return the reward.
+    """Move all arms through that many words of pulls, and count; return the reward.
 
     Changes the states, the tally, and the source. Bits of `pulls` beyond the last step are cleared.
     """
@@ -283,7 +280,7 @@ def _count(
 ) -> int:
     """Join the words of an arm and count what happened in them; return how often it was good."""
     state, work = chains.state[arm], chains.work
-    waited, longest = tally.ints[WAITED, arm], tally.ints[LONGEST, arm]
+    waited, longest = tally.waited[arm], tally.longest_wait[arm]
     idle_row, short = _idle_row(longest), ALL if longest < 7 else NONE
     steps = pulled = was_good = was_good_pulled = 0
     now_good = kept = pulled_good = kept_pulled = 0
@@ -307,9 +304,9 @@ def _count(
         kept_pulled += np.int64(count_ones(after & before & action))
         waited, longest = _wait(action, bits, waited, longest, work[idle_row + at] | short)
     chains.state[arm] = state
-    tally.ints[WAITED, arm], tally.ints[LONGEST, arm] = waited, longest
-    bad_alone = steps - pulled - was_good + was_good_pulled
-    tally.visits[0, 0, arm] += bad_alone
+    tally.waited[arm], tally.longest_wait[arm] = waited, longest
+    bad_passive = steps - pulled - was_good + was_good_pulled
+    tally.visits[0, 0, arm] += bad_passive
     tally.visits[0, 1, arm] += pulled - was_good_pulled
     tally.visits[1, 0, arm] += was_good - was_good_pulled
     tally.visits[1, 1, arm] += was_good_pulled
@@ -317,8 +314,8 @@ def _count(
     tally.good[0, 1, arm] += pulled_good - kept_pulled
     tally.good[1, 0, arm] += kept - kept_pulled
     tally.good[1, 1, arm] += kept_pulled
-    tally.ints[SEEN, arm] |= (
-        (bad_alone > 0)
+    tally.seen[arm] |= (
+        (bad_passive > 0)
         | (pulled > was_good_pulled) << 1
         | (was_good > was_good_pulled) << 2
         | (was_good_pulled > 0) << 3

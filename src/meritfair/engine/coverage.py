@@ -20,40 +20,39 @@ if TYPE_CHECKING:
 __all__ = ["Coverage", "coverage_gaps", "new_coverage", "note_episode"]
 
 _ELIMINATED = -1
-# Rows of `arms`: episodes in a row that did not cover the arm; whether the next covering episode ends a wait;
-# how many entries are those of the leader, or _ELIMINATED.
-_MISSED, _WAITING, _AGREES = range(3)
 _LONGEST, _LENGTH = range(2)
 
 
 class Coverage(NamedTuple):
     """Waits of the arms of one run, in episodes."""
 
-    arms: IntArray  # (3, N)
+    missed: IntArray  # (N,), episodes in a row that did not cover the arm
+    waiting: IntArray  # (N,), whether the next covering episode ends a wait
+    agrees: IntArray  # (N,), how many entries are those of the leader, or _ELIMINATED
     leader: IntArray  # (episodes + 1,)
     facts: IntArray  # the longest wait so far, and how many entries the leader has
 
 
 def new_coverage(n_arms: int, episodes: int) -> Coverage:
     """Return the waits before the first episode."""
-    coverage = Coverage(np.zeros((3, n_arms), np.int64), np.zeros(episodes + 1, np.int64), np.zeros(2, np.int64))
-    coverage.arms[_WAITING] = 1
-    return coverage
+    missed, waiting, agrees = np.zeros((3, n_arms), np.int64)
+    waiting[:] = 1
+    return Coverage(missed, waiting, agrees, np.zeros(episodes + 1, np.int64), np.zeros(2, np.int64))
 
 
 @inlined
 def note_episode(coverage: Coverage, seen: IntArray, last: bool) -> None:
     """Take in which (s, a) of each arm an episode has visited, as bits, and clear them."""
-    missed, waiting, facts = coverage.arms[_MISSED], coverage.arms[_WAITING], coverage.facts
+    missed, waiting, facts = coverage.missed, coverage.waiting, coverage.facts
     if last:  # the authors leave out the last episode: all lists end here
         for arm in range(len(seen)):
             if waiting[arm]:
-                _append(coverage.arms, coverage.leader, facts, arm)
+                _append(missed, coverage.agrees, coverage.leader, facts, arm)
                 waiting[arm] = 0
     for arm in range(len(seen)):
         if seen[arm] == 15:
             if waiting[arm]:
-                _append(coverage.arms, coverage.leader, facts, arm)
+                _append(missed, coverage.agrees, coverage.leader, facts, arm)
                 waiting[arm] = 0
             missed[arm] = 0
         else:
@@ -64,23 +63,23 @@ def note_episode(coverage: Coverage, seen: IntArray, last: bool) -> None:
 
 
 @part
-def _append(arms: IntArray, leader: IntArray, facts: IntArray, arm: int) -> None:
+def _append(missed: IntArray, agrees: IntArray, leader: IntArray, facts: IntArray, arm: int) -> None:
     """Add a wait to an arm's list, and see whether it leads."""
-    place, wait = arms[_AGREES, arm], arms[_MISSED, arm] + 1
+    place, wait = agrees[arm], missed[arm] + 1
     if place == _ELIMINATED:
         return
     if place < facts[_LENGTH] and wait < leader[place]:
-        arms[_AGREES, arm] = _ELIMINATED
+        agrees[arm] = _ELIMINATED
         return
     if place < facts[_LENGTH] and wait > leader[place]:
-        for other in range(arms.shape[1]):
-            if arms[_AGREES, other] > place:
-                arms[_AGREES, other] = _ELIMINATED
+        for other in range(len(agrees)):
+            if agrees[other] > place:
+                agrees[other] = _ELIMINATED
         facts[_LENGTH] = place
     if place == facts[_LENGTH]:
         leader[place] = wait
         facts[_LENGTH] += 1
-    arms[_AGREES, arm] = place + 1
+    agrees[arm] = place + 1
 
 
 def coverage_gaps(coverage: Coverage) -> tuple[int, int]:

@@ -1,9 +1,14 @@
 """Whole episodes and whole runs (Algorithm 1 of the paper).
 
-`play_run` plays all episodes of a run whose policy is built in, in one call; `play_steps_run` those of a plan that
-chooses at each step and stays the same. For plans made in Python there are kernels that begin, play and end one
-episode. All go through the same parts. A `Player` holds everything that changes during a run, its random numbers come
-from its own sources.
+An episode is measured, planned and played:
+
+- `_measure` builds the confidence ball from the counts, for eta, omega and the regret as the authors count it;
+- `_plan` estimates benefits and merits anew, if the policy is one that the engine plans for;
+- `open_loop` draws the pulls and moves the arms 64 steps at a time, if pulls do not depend on states, and `play_steps`
+  goes step by step if they do.
+
+`play_run` and `play_steps_run` play all episodes of a run in one call. `play_episode` and `play_steps_episode` play one
+episode of a plan that was made in Python. All that changes in a run is in its `RunState`.
 """
 
 from __future__ import annotations
@@ -14,22 +19,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from meritfair.engine.arrivals import draw_by_arrival
-from meritfair.engine.chains import SEEN, Chains, Tally, new_chains, new_tally, start_states, walk
+from meritfair.engine.chains import Chains, Tally, new_chains, new_tally, start_states, walk
 from meritfair.engine.compiling import address, call, expect, inlined, kernel
 from meritfair.engine.coverage import Coverage, new_coverage, note_episode
 from meritfair.engine.exact import draw_by_rounding, draw_systematically
 from meritfair.engine.inclusion import Race, include, new_race
 from meritfair.engine.learning import (
-    EXPOSURE,
-    INSIDE,
-    MERIT,
-    SHARE,
-    Beliefs,
-    believe,
+    Estimates,
+    estimate_benefits,
     greedy_weights,
     measure_ball,
     merits,
-    new_beliefs,
+    new_estimates,
     regret,
     shares,
 )
@@ -42,7 +43,6 @@ from meritfair.engine.rules import (
     EXACT,
     FIXED,
     GREEDY,
-    LOTTERY,
     OPTIMISTIC,
     PAPER,
     POOLED,
@@ -54,23 +54,24 @@ from meritfair.engine.rules import (
     MeritRule,
     Rule,
 )
-from meritfair.engine.steps import Choosing, Steps, play_steps_of
+from meritfair.engine.steps import Choosing, Groups, Steps, play_steps
 
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray, WordArray
 
 __all__ = [
-    "Game",
-    "Outcome",
-    "Player",
+    "Record",
+    "RunSettings",
+    "RunState",
+    "Shares",
     "Stages",
-    "begin_episode",
     "drawer",
-    "end_episode",
-    "new_player",
-    "play_open_loop",
+    "new_run_state",
+    "new_states",
+    "open_loop",
+    "play_episode",
     "play_run",
-    "play_steps",
+    "play_steps_episode",
     "play_steps_run",
     "stages",
     "tightener",
@@ -80,8 +81,8 @@ _LANES_AT_ONCE = 2048  # words of all arms that are drawn and walked together
 _IN_PASSES_UP_TO = 128  # lotteries are drawn in passes while (K + 1) N is at most this, and K at most half of N
 
 
-class Game(NamedTuple):
-    """What is played, and how its fairness is measured."""
+class RunSettings(NamedTuple):
+    """What is the same for all episodes of a run: its size, and how fairness is measured."""
 
     fair_share: FloatArray  # (N,)
     fair_exposure: FloatArray  # (N,)
@@ -92,23 +93,42 @@ class Game(NamedTuple):
     merit: MeritRule
 
 
-class Player(NamedTuple):
+class RunState(NamedTuple):
     """Everything that changes during a run."""
 
-    environment: WordArray
-    luck: WordArray
+    environment_rng: WordArray
+    policy_rng: WordArray
     chains: Chains
     tally: Tally
     lottery: Lottery
-    beliefs: Beliefs
+    estimates: Estimates
     coverage: Coverage
     race: Race
     pool: Pool
     at_once: int  # words of 64 steps that are drawn and walked together
 
 
+class Shares(NamedTuple):
+    """What K arms are drawn by in an episode, and what each gets by it; (N,) each."""
+
+    weights: FloatArray  # weights of a sequential draw, or exposures
+    share: FloatArray
+    exposure: FloatArray
+
+
+class Record(NamedTuple):
+    """What is kept of each episode of a run, (episodes,) each."""
+
+    fairness_regret: FloatArray
+    fairness_regret_authors: FloatArray
+    exposure_regret: FloatArray
+    eta: FloatArray
+    omega: FloatArray
+    reward: IntArray
+
+
 class Stages(NamedTuple):
-    """The addresses of what plays an episode whose pulls do not look at states; 0 stands for what is not needed."""
+    """The addresses of what plans and plays an episode whose pulls do not depend on states; 0 is what is not needed."""
 
     drawer: int
     walker: int
@@ -118,40 +138,29 @@ class Stages(NamedTuple):
     allotter: int  # shares the budget exactly
 
 
-class Outcome(NamedTuple):
-    """What is kept of each episode of a run."""
-
-    regret: FloatArray
-    regret_authors: FloatArray
-    exposure_regret: FloatArray
-    eta: FloatArray
-    omega: FloatArray
-    reward: IntArray
-
-
-def new_player(
+def new_run_state(
     transitions: FloatArray,
     budget: int,
     episodes: int,
     horizon: int,
     environment: np.random.SeedSequence,
-    luck: np.random.SeedSequence,
+    policy: np.random.SeedSequence,
     *,
     integrates: bool = False,
     pools: bool = False,
-) -> Player:
-    """Return a player at the start of a run, with room to integrate exposures or to pool arms if that is needed."""
+) -> RunState:
+    """Return the state before a run, with room to integrate exposures or to pool arms if that is needed."""
     n_arms = len(transitions)
     words = -(-horizon // 64)
     at_once = min(words, max(1, _LANES_AT_ONCE // n_arms))
-    line = np.random.default_rng(luck.spawn(1)[0]).permutation(n_arms)
-    return Player(
-        environment=new_source(environment),
-        luck=new_source(luck),
+    line = np.random.default_rng(policy.spawn(1)[0]).permutation(n_arms)
+    return RunState(
+        environment_rng=new_source(environment),
+        policy_rng=new_source(policy),
         chains=new_chains(transitions, at_once),
         tally=new_tally(n_arms),
         lottery=new_lottery(n_arms, budget, at_once, line),
-        beliefs=new_beliefs(n_arms),
+        estimates=new_estimates(n_arms),
         coverage=new_coverage(n_arms, episodes),
         race=new_race(n_arms, budget) if integrates else new_race(1, 1),
         pool=new_pool(n_arms if pools else 1),
@@ -161,7 +170,7 @@ def new_player(
 
 @cache
 def stages(n_arms: int, budget: int, design: int, *, estimate: int | None = None, integrates: bool = False) -> Stages:
-    """Return the compiled stages for draws by this design among so many arms; without an estimate, of a given plan."""
+    """Return the compiled stages for draws by this design; without an estimate, those of a given plan."""
     allots = estimate is not None and design in (EXACT, SYSTEMATIC)
     return Stages(
         drawer=drawer(n_arms, budget, design),
@@ -181,7 +190,7 @@ def tightener(ball: int) -> int:
 
 @cache
 def drawer(n_arms: int, budget: int, design: int) -> int:
-    """Return the address of what draws by this design among so many arms; for one pull all designs are the same."""
+    """Return the address of what draws by this design among that many arms; for one pull all designs are the same."""
     few = (budget + 1) * n_arms <= _IN_PASSES_UP_TO and 2 * budget <= n_arms
     stage = {
         SEQUENTIAL: draw_in_passes if few else draw_by_arrival,
@@ -193,203 +202,227 @@ def drawer(n_arms: int, budget: int, design: int) -> int:
 
 
 # What stages are called with. Kernels that may call them are compiled before it is known whether they will.
-_LIKE = new_player(np.full((1, 2, 2), 0.5), 1, 1, 1, *[np.random.SeedSequence(0)] * 2)
-_TO_DRAW = _LIKE.lottery, _LIKE.luck, _LIKE.beliefs.arms[MERIT], 1, 1, 1, True
-_TO_WALK = _LIKE.chains, _LIKE.tally, _LIKE.environment, _LIKE.lottery.words[PULLS], 1, 1
-_TO_INCLUDE = _LIKE.race, _LIKE.beliefs.arms[MERIT], _LIKE.beliefs.arms[EXPOSURE], 1
-_TO_POOL = _LIKE.pool, _LIKE.tally.visits, _LIKE.tally.good, _LIKE.beliefs.points[INSIDE], True
-_TO_SAMPLE = _LIKE.beliefs.points[INSIDE], _LIKE.tally.visits, _LIKE.tally.good, _LIKE.luck
-_TO_ALLOT = _LIKE.beliefs.arms, _LIKE.tally.visits, np.zeros((2, 1)), 1
-_TO_TIGHTEN = _LIKE.beliefs.points, _LIKE.tally.visits, _LIKE.tally.good, 1, 1.0
+_LIKE = new_run_state(np.full((1, 2, 2), 0.5), 1, 1, 1, *[np.random.SeedSequence(0)] * 2)
+_NOW, _SEEN = _LIKE.estimates, (_LIKE.tally.visits, _LIKE.tally.good)
+_TO_DRAW = _LIKE.lottery, _LIKE.policy_rng, _NOW.merit, 1, 1, 1, True
+_TO_WALK = _LIKE.chains, _LIKE.tally, _LIKE.environment_rng, _LIKE.lottery.words[PULLS], 1, 1
+_TO_INCLUDE = _LIKE.race, _NOW.merit, _NOW.exposure, 1
+_TO_POOL = _LIKE.pool, *_SEEN, _NOW.inside, True
+_TO_SAMPLE = _NOW.inside, *_SEEN, _LIKE.policy_rng
+_TO_ALLOT = _NOW.merit, _NOW.exposure, _NOW.cap, _LIKE.tally.visits, _NOW.cap, _NOW.cap, 1
+_TO_TIGHTEN = _NOW.upper, _NOW.lower, *_SEEN, 1, 1.0
 for _arguments in (_TO_DRAW, _TO_WALK, _TO_INCLUDE, _TO_POOL, _TO_SAMPLE, _TO_ALLOT, _TO_TIGHTEN):
     expect(*_arguments)
 
 
+@kernel
+def new_states(states: WordArray, rng: WordArray) -> None:
+    """Make each arm bad or good with probability 1/2, before the first episode."""
+    start_states(states, rng)
+
+
 @inlined
-def _open_loop(game: Game, stages: Stages, player: Player, weights: FloatArray, new: bool) -> int:
-    """Play an episode of pulls that do not look at states, by weights that may be new; return the reward."""
-    lottery, luck, environment = player.lottery, player.luck, player.environment
-    reward, left = 0, game.horizon
+def _measure(settings: RunSettings, state: RunState, record: Record, t: int) -> None:
+    """Measure the ball of episode t, from 0, and the regret of the shares that MF-RMAB would form from these counts."""
+    now = state.estimates
+    record.eta[t], record.omega[t] = measure_ball(now, state.tally, t + 1, settings.ball)
+    estimate_benefits(now, state.tally, OPTIMISTIC)
+    merits(now, settings.merit.kind, settings.merit.first, settings.merit.second)
+    shares(now)
+    record.fairness_regret_authors[t] = regret(now.share, settings.fair_share)
+
+
+@inlined
+def _plan(
+    settings: RunSettings, rule: Rule, stages: Stages, state: RunState, floor: FloatArray, cap: FloatArray, t: int
+) -> None:
+    """Set the shares and exposures of episode t, from 0, by a built-in rule; `_measure` has set those of the paper."""
+    now, tally = state.estimates, state.tally
+    if rule.ball != settings.ball:
+        measure_ball(now, tally, t + 1, rule.ball)
+    if rule.estimate == POOLED:
+        call(stages.pooler, state.pool, tally.visits, tally.good, now.inside, refits_at(t + 1))
+    elif rule.estimate == THOMPSON:
+        call(stages.sampler, now.inside, tally.visits, tally.good, state.policy_rng)
+    if rule.kind == GREEDY:
+        estimate_benefits(now, tally, rule.estimate)
+        greedy_weights(now, settings.budget)
+        return
+    if rule.estimate != OPTIMISTIC or rule.ball != settings.ball or rule.merit != settings.merit:
+        estimate_benefits(now, tally, rule.estimate)
+        merits(now, rule.merit.kind, rule.merit.first, rule.merit.second)
+        shares(now)
+    if rule.design != SEQUENTIAL:
+        call(stages.allotter, now.merit, now.exposure, now.cap, tally.visits, floor, cap, settings.budget)
+    elif stages.includer != 0:
+        call(stages.includer, state.race, now.merit, now.exposure, settings.budget)
+    else:  # nobody asks for the integral
+        for arm in range(len(now.exposure)):
+            now.exposure[arm] = now.share[arm] if settings.budget == 1 else np.nan
+
+
+@inlined
+def open_loop(settings: RunSettings, stages: Stages, state: RunState, weights: FloatArray, new: bool) -> int:
+    """Play an episode of pulls that do not depend on states, by weights that may be new; return the reward."""
+    lottery, policy_rng, environment_rng = state.lottery, state.policy_rng, state.environment_rng
+    reward, left = 0, settings.horizon
     while left > 0:
-        words = min(player.at_once, (left + 63) // 64)
+        words = min(state.at_once, (left + 63) // 64)
         bits = min(left - 64 * (words - 1), 64)
-        call(stages.drawer, lottery, luck, weights, game.budget, words, bits, new)
-        reward += call(stages.walker, player.chains, player.tally, environment, lottery.words[PULLS], words, bits)
+        call(stages.drawer, lottery, policy_rng, weights, settings.budget, words, bits, new)
+        reward += call(stages.walker, state.chains, state.tally, environment_rng, lottery.words[PULLS], words, bits)
         left -= 64 * (words - 1) + bits
         new = False
     return reward
 
 
 @inlined
-def _begin(game: Game, rule: Rule, stages: Stages, player: Player, outcome: Outcome, t: int) -> None:
-    """Begin an episode, t from 0: measure its ball, and if the rule needs other beliefs than those, make them.
-
-    What is measured are the optimistic beliefs under the game's merit and ball; the paper's rule has just these.
-    """
-    if t == 0 or not game.carry_states:
-        start_states(player.chains.state, player.environment)
-    beliefs, tally = player.beliefs, player.tally
-    for own in range(2):
-        ball = rule.ball if own else game.ball
-        estimate = rule.estimate if own else OPTIMISTIC
-        merit = rule.merit if own else game.merit
-        if not own or ball != game.ball:
-            eta, omega = measure_ball(beliefs, tally, t + 1, ball)
-            if not own:
-                outcome.eta[t], outcome.omega[t] = eta, omega
-        if estimate == POOLED:
-            call(stages.pooler, player.pool, tally.visits, tally.good, beliefs.points[INSIDE], refits_at(t + 1))
-        elif estimate == THOMPSON:
-            call(stages.sampler, beliefs.points[INSIDE], tally.visits, tally.good, player.luck)
-        believe(beliefs, tally, estimate)
-        if own and rule.kind == GREEDY:
-            greedy_weights(beliefs, game.budget)
-            return
-        merits(beliefs, merit.kind, merit.first, merit.second)
-        shares(beliefs)
-        if not own:
-            outcome.regret_authors[t] = regret(beliefs.arms[SHARE], game.fair_share)
-            same = rule.estimate == OPTIMISTIC and rule.ball == game.ball and rule.merit == game.merit
-            if rule.kind == FIXED or (rule.kind == LOTTERY and same):
-                return
-
-
-@kernel
-def play_run(
-    game: Game,
-    rule: Rule,
-    stages: Stages,
-    plan: FloatArray,
-    bounds: FloatArray,
-    player: Player,
-    outcome: Outcome,
-    control: IntArray,
-) -> None:
-    """Play all episodes of a run.
-
-    A `plan` that stays has rows like the beliefs. `bounds` are the floors and the caps, for designs that keep them.
-    `control` holds the number of episodes done, for others to read, and a flag that others set to stop.
-    """
-    learns = rule.kind == LOTTERY or rule.kind == GREEDY
-    now = player.beliefs.arms if learns else plan
-    drawn_by = MERIT if rule.kind == GREEDY or rule.design == SEQUENTIAL else EXPOSURE
-    episodes = len(outcome.reward)
-    for t in range(episodes):
-        if control[1] != 0:
-            return
-        _begin(game, rule, stages, player, outcome, t)
-        if rule.kind == LOTTERY:
-            _expose(game, rule, stages, player, bounds)
-        outcome.regret[t] = regret(now[SHARE], game.fair_share)
-        outcome.exposure_regret[t] = regret(now[EXPOSURE], game.fair_exposure)
-        outcome.reward[t] = _open_loop(game, stages, player, now[drawn_by], learns or t == 0)
-        note_episode(player.coverage, player.tally.ints[SEEN], t == episodes - 1)
-        control[0] = t + 1
+def _end(settings: RunSettings, state: RunState, last: bool) -> None:
+    """End an episode, and start the next unless it was the last one."""
+    note_episode(state.coverage, state.tally.seen, last)
+    if not (last or settings.carry_states):
+        start_states(state.chains.state, state.environment_rng)
 
 
 @inlined
-def _expose(game: Game, rule: Rule, stages: Stages, player: Player, bounds: FloatArray) -> None:
-    """Set the exposures of a lottery by the merits that are believed; NaN if nobody asks for their integral."""
-    beliefs = player.beliefs
-    if rule.design != SEQUENTIAL:
-        call(stages.allotter, beliefs.arms, player.tally.visits, bounds, game.budget)
-    elif stages.includer != 0:
-        call(stages.includer, player.race, beliefs.arms[MERIT], beliefs.arms[EXPOSURE], game.budget)
-    else:
-        for arm in range(beliefs.arms.shape[1]):
-            beliefs.arms[EXPOSURE, arm] = beliefs.arms[SHARE, arm] if game.budget == 1 else np.nan
-
-
-@inlined
-def _begin_given(game: Game, player: Player, outcome: Outcome, t: int) -> None:
-    """Begin an episode, t from 0, of a plan that the engine does not make."""
-    _begin(
-        game, Rule(FIXED, OPTIMISTIC, SEQUENTIAL, game.ball, game.merit), Stages(0, 0, 0, 0, 0, 0), player, outcome, t
-    )
-
-
-@inlined
-def _note_pulls(tally: Tally, pulled: FloatArray) -> None:
+def _count_pulls(tally: Tally, pulled: FloatArray) -> None:
     """Set how often each arm was pulled since `pulled` was set to how often it was pulled till then, or to 0."""
     for arm in range(len(pulled)):
         pulled[arm] = tally.visits[0, 1, arm] + tally.visits[1, 1, arm] - pulled[arm]
 
 
-@inlined
-def _step_by_step(game: Game, how: Choosing, memory: FloatArray, player: Player, steps: Steps, t: int) -> int:
-    """Play an episode, t from 0, of a plan that chooses at each step; return the reward, as `play_steps_of` does."""
-    return play_steps_of(
-        player.chains.state,
-        player.tally,
-        steps,
-        player.environment,
-        player.luck,
-        how,
-        memory,
-        game.budget,
-        game.horizon,
-        t * game.horizon,
-    )
-
-
 @kernel
-def play_steps_run(
-    game: Game,
-    how: Choosing,
-    memory: FloatArray,
-    player: Player,
-    steps: Steps,
-    outcome: Outcome,
+def play_run(
+    settings: RunSettings,
+    rule: Rule,
+    stages: Stages,
+    now: Shares,
+    floor: FloatArray,
+    cap: FloatArray,
+    state: RunState,
+    record: Record,
     control: IntArray,
 ) -> None:
-    """Play all episodes of a run by one plan that chooses at each step; `control` is as in `play_run`.
+    """Play all episodes of a run whose pulls do not depend on states.
 
-    A reward below 0 says that the run has ended there, as in `play_steps_of`.
+    What arms are drawn by is `now`: arrays of the estimates, if the rule plans each episode, or of a plan that stays.
+    `floor` and `cap` are for designs that keep them. `control` holds the number of episodes done, for others to read,
+    and a flag that others set to stop.
     """
-    tally, pulled = player.tally, player.beliefs.arms[MERIT]
-    episodes = len(outcome.reward)
+    episodes = len(record.reward)
     for t in range(episodes):
         if control[1] != 0:
             return
-        _begin_given(game, player, outcome, t)
-        pulled[:] = 0.0
-        _note_pulls(tally, pulled)
-        outcome.reward[t] = _step_by_step(game, how, memory, player, steps, t)
-        if outcome.reward[t] < 0:
-            return
-        _note_pulls(tally, pulled)
-        for arm in range(len(pulled)):
-            pulled[arm] /= game.horizon
-        outcome.exposure_regret[t] = regret(pulled, game.fair_exposure)
-        for arm in range(len(pulled)):
-            pulled[arm] /= game.budget
-        outcome.regret[t] = regret(pulled, game.fair_share)
-        note_episode(player.coverage, tally.ints[SEEN], t == episodes - 1)
+        _measure(settings, state, record, t)
+        if rule.kind != FIXED:
+            _plan(settings, rule, stages, state, floor, cap, t)
+        record.fairness_regret[t] = regret(now.share, settings.fair_share)
+        record.exposure_regret[t] = regret(now.exposure, settings.fair_exposure)
+        record.reward[t] = open_loop(settings, stages, state, now.weights, t == 0 or rule.kind != FIXED)
+        _end(settings, state, t == episodes - 1)
         control[0] = t + 1
 
 
 @kernel
-def begin_episode(game: Game, player: Player, outcome: Outcome, pulled: FloatArray, t: int) -> None:
-    """Start an episode, t from 0, of a plan that was made in Python; note how often each arm was pulled before."""
-    _begin_given(game, player, outcome, t)
+def play_steps_run(
+    settings: RunSettings,
+    choosing: Choosing,
+    memory: FloatArray,
+    groups: Groups,
+    state: RunState,
+    steps: Steps,
+    record: Record,
+    control: IntArray,
+) -> None:
+    """Play all episodes of a run by one plan that chooses at each step; `control` is as in `play_run`.
+
+    A reward below 0 says that the run has ended there, as in `play_steps`.
+    """
+    pulled, budget, horizon = state.estimates.exposure, settings.budget, settings.horizon
+    episodes = len(record.reward)
+    for t in range(episodes):
+        if control[1] != 0:
+            return
+        record.reward[t] = _steps_of_episode(settings, choosing, memory, groups, state, steps, record, pulled, t)
+        if record.reward[t] < 0:
+            return
+        for arm in range(len(pulled)):
+            pulled[arm] /= horizon
+        record.exposure_regret[t] = regret(pulled, settings.fair_exposure)
+        for arm in range(len(pulled)):
+            pulled[arm] /= budget
+        record.fairness_regret[t] = regret(pulled, settings.fair_share)
+        _end(settings, state, t == episodes - 1)
+        control[0] = t + 1
+
+
+@inlined
+def _steps_of_episode(
+    settings: RunSettings,
+    choosing: Choosing,
+    memory: FloatArray,
+    groups: Groups,
+    state: RunState,
+    steps: Steps,
+    record: Record,
+    pulled: FloatArray,
+    t: int,
+) -> int:
+    """Measure and play episode t, from 0, step by step; set how often each arm was pulled, and return the reward."""
+    _measure(settings, state, record, t)
     pulled[:] = 0.0
-    _note_pulls(player.tally, pulled)
+    _count_pulls(state.tally, pulled)
+    reward = play_steps(
+        state.chains.state,
+        state.tally,
+        steps,
+        groups,
+        state.environment_rng,
+        state.policy_rng,
+        choosing,
+        memory,
+        settings.budget,
+        settings.horizon,
+        t * settings.horizon,
+    )
+    _count_pulls(state.tally, pulled)
+    return reward
 
 
 @kernel
-def play_open_loop(game: Game, stages: Stages, player: Player, weights: FloatArray) -> int:
-    """Play an episode of a lottery or a rotation; return the reward."""
-    return _open_loop(game, stages, player, weights, True)
+def play_episode(
+    settings: RunSettings,
+    stages: Stages,
+    weights: FloatArray,
+    state: RunState,
+    record: Record,
+    pulled: FloatArray,
+    t: int,
+) -> None:
+    """Play episode t, from 0, of a lottery or a rotation that was made in Python; set how often each arm was pulled."""
+    _measure(settings, state, record, t)
+    pulled[:] = 0.0
+    _count_pulls(state.tally, pulled)
+    record.reward[t] = open_loop(settings, stages, state, weights, True)
+    _count_pulls(state.tally, pulled)
+    _end(settings, state, t == len(record.reward) - 1)
 
 
 @kernel
-def play_steps(game: Game, how: Choosing, memory: FloatArray, player: Player, steps: Steps, t: int) -> int:
-    """Play an episode of a plan that chooses at each step; return the reward, as `play_steps_of` does."""
-    return _step_by_step(game, how, memory, player, steps, t)
+def play_steps_episode(
+    settings: RunSettings,
+    choosing: Choosing,
+    memory: FloatArray,
+    groups: Groups,
+    state: RunState,
+    steps: Steps,
+    record: Record,
+    pulled: FloatArray,
+    t: int,
+) -> None:
+    """Play episode t, from 0, of a plan that chooses at each step; set how often each arm was pulled.
 
-
-@kernel
-def end_episode(tally: Tally, coverage: Coverage, pulled: FloatArray, last: bool) -> None:
-    """End an episode; turn the pulls before it into the pulls during it."""
-    _note_pulls(tally, pulled)
-    note_episode(coverage, tally.ints[SEEN], last)
+    A reward below 0 says that it has ended early, as in `play_steps`.
+    """
+    record.reward[t] = _steps_of_episode(settings, choosing, memory, groups, state, steps, record, pulled, t)
+    _end(settings, state, t == len(record.reward) - 1)

@@ -1,4 +1,4 @@
-r"""What a policy makes of the counts: the ball, the benefit it believes in, and merit.
+r"""What a policy makes of the counts: the ball, the estimated benefit, and merit.
 
 The formulas are those of :mod:`meritfair.model`, which has them in NumPy with their equations; here they run inside
 the loop over episodes. `tests` holds the two against each other.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from meritfair.engine.compiling import call, inlined, part
+from meritfair.engine.compiling import call, part
 from meritfair.engine.rules import (
     AFFINE,
     EXPONENTIAL,
@@ -29,42 +29,39 @@ if TYPE_CHECKING:
     from meritfair.engine.rules import BallRule
 
 __all__ = [
-    "CAP",
-    "EXPOSURE",
-    "INSIDE",
-    "MERIT",
-    "SHARE",
-    "Beliefs",
-    "believe",
+    "Estimates",
+    "estimate_benefits",
     "greedy_weights",
     "measure_ball",
     "merits",
-    "new_beliefs",
+    "new_estimates",
     "regret",
     "shares",
 ]
 
 
-class Beliefs(NamedTuple):
-    """What is believed of each arm at an episode."""
+class Estimates(NamedTuple):
+    """What is estimated of each arm at an episode."""
 
-    points: FloatArray  # (3, 2, 2, N), by state and action: the two corners of the ball, and a point inside
-    arms: FloatArray  # (5, N): benefit; merit, of which the largest is 1; share of all merit; exposure, and its cap
-
-
-_BENEFIT, MERIT, SHARE, EXPOSURE, CAP = range(5)  # rows of `arms`
-INSIDE = MEAN  # row of `points`: the mean, or what stands in its place
-
-
-def new_beliefs(n_arms: int) -> Beliefs:
-    """Return beliefs about nothing."""
-    return Beliefs(np.zeros((3, 2, 2, n_arms)), np.zeros((5, n_arms)))
+    upper: FloatArray  # (2, 2, N) by state and action: the corners of the ball
+    lower: FloatArray
+    inside: FloatArray  # (2, 2, N), a point of the ball: the mean, or what the estimate puts in its place
+    benefit: FloatArray  # (N,)
+    merit: FloatArray  # (N,), of which the largest is 1
+    share: FloatArray  # (N,), of all merit
+    exposure: FloatArray  # (N,)
+    cap: FloatArray  # (N,), of the exposure
 
 
-@inlined
-def measure_ball(beliefs: Beliefs, tally: Tally, episode: int, ball: BallRule) -> tuple[float, float]:
+def new_estimates(n_arms: int) -> Estimates:
+    """Return room for the estimates of that many arms."""
+    return Estimates(*np.zeros((3, 2, 2, n_arms)), *np.zeros((5, n_arms)))
+
+
+@part
+def measure_ball(now: Estimates, tally: Tally, episode: int, ball: BallRule) -> tuple[float, float]:
     """Set the corners of the ball of this episode; return the largest eta and omega."""
-    n_arms = beliefs.arms.shape[1]
+    n_arms = len(now.benefit)
     log_term = math.log(8.0 * n_arms / ball.delta) + 4.0 * math.log(episode)
     for state in range(2 if ball.kind == PAPER else 0):
         for action in range(2):
@@ -72,41 +69,39 @@ def measure_ball(beliefs: Beliefs, tally: Tally, episode: int, ball: BallRule) -
                 seen = 1.0 / max(1.0, tally.visits[state, action, arm])
                 frequency = tally.good[state, action, arm] * seen
                 half = math.sqrt(log_term * seen)  # half of d, Eq. (6)
-                beliefs.points[OPTIMISTIC, state, action, arm] = min(1.0, frequency + half)
-                beliefs.points[PESSIMISTIC, state, action, arm] = max(0.0, frequency - half)
+                now.upper[state, action, arm] = min(1.0, frequency + half)
+                now.lower[state, action, arm] = max(0.0, frequency - half)
     if ball.kind != PAPER:
         allowed = math.log(4.0 * n_arms / ball.delta)
-        call(ball.tightener, beliefs.points, tally.visits, tally.good, ball.kind, allowed)
+        call(ball.tightener, now.upper, now.lower, tally.visits, tally.good, ball.kind, allowed)
     eta = omega = -np.inf
     for action in range(2):
         for arm in range(n_arms):
-            eta = max(eta, beliefs.points[OPTIMISTIC, 1, action, arm] - beliefs.points[PESSIMISTIC, 0, action, arm])
-            omega = max(omega, beliefs.points[PESSIMISTIC, 1, action, arm] - beliefs.points[OPTIMISTIC, 0, action, arm])
+            eta = max(eta, now.upper[1, action, arm] - now.lower[0, action, arm])
+            omega = max(omega, now.lower[1, action, arm] - now.upper[0, action, arm])
     return eta, omega
 
 
-@inlined
-def believe(beliefs: Beliefs, tally: Tally, estimate: int) -> None:
-    """Set the benefit of each arm, Eq. (4), at the point of the ball that is believed.
+@part
+def estimate_benefits(now: Estimates, tally: Tally, estimate: int) -> None:
+    """Set the benefit of each arm, Eq. (4), at the point of the ball that is estimated.
 
     Of the points inside, the mean is made here; any other is there already.
     """
-    benefit, points = beliefs.arms[_BENEFIT], beliefs.points
-    row = min(estimate, INSIDE)
-    for state in range(2 if row == INSIDE else 0):
+    corner = estimate in (OPTIMISTIC, PESSIMISTIC)
+    point = now.inside if not corner else now.upper if estimate == OPTIMISTIC else now.lower
+    for state in range(0 if corner else 2):
         for action in range(2):
-            inside = points[INSIDE, state, action]
+            inside = now.inside[state, action]
             visits, good = tally.visits[state, action], tally.good[state, action]
             if estimate == MEAN:
-                for arm in range(len(benefit)):  # the posterior mean under a uniform prior
+                for arm in range(len(inside)):  # the posterior mean under a uniform prior
                     inside[arm] = (good[arm] + 1.0) / (visits[arm] + 2.0)
-            for arm in range(len(benefit)):
-                low, high = points[PESSIMISTIC, state, action, arm], points[OPTIMISTIC, state, action, arm]
-                inside[arm] = min(high, max(low, inside[arm]))
-    for arm in range(len(benefit)):
-        benefit[arm] = _steady(points[row, 0, 1, arm], points[row, 1, 1, arm]) - _steady(
-            points[row, 0, 0, arm], points[row, 1, 0, arm]
-        )
+            for arm in range(len(inside)):
+                inside[arm] = min(now.upper[state, action, arm], max(now.lower[state, action, arm], inside[arm]))
+    for arm in range(len(now.benefit)):
+        pulled = _steady(point[0, 1, arm], point[1, 1, arm])
+        now.benefit[arm] = pulled - _steady(point[0, 0, arm], point[1, 0, arm])
 
 
 @part
@@ -115,15 +110,14 @@ def _steady(from_bad: float, from_good: float) -> float:
     return from_bad / (from_bad + (1.0 - from_good))
 
 
-@inlined
-def merits(beliefs: Beliefs, kind: int, first: float, second: float) -> None:
-    """Set the merit of each believed benefit, scaled so that the largest is 1."""
-    benefit, merit = beliefs.arms[_BENEFIT], beliefs.arms[MERIT]
-    largest = 0.0
-    for arm in range(len(benefit)):
-        merit[arm] = _merit(kind, first, second, benefit[arm])
+@part
+def merits(now: Estimates, kind: int, first: float, second: float) -> None:
+    """Set the merit of each estimated benefit, scaled so that the largest is 1."""
+    merit, largest = now.merit, 0.0
+    for arm in range(len(merit)):
+        merit[arm] = _merit(kind, first, second, now.benefit[arm])
         largest = max(largest, merit[arm])
-    for arm in range(len(benefit)):
+    for arm in range(len(merit)):
         merit[arm] /= largest
 
 
@@ -140,21 +134,20 @@ def _merit(kind: int, first: float, second: float, benefit: float) -> float:
     return 1.0 / (1.0 + math.exp(-x)) if x > 0.0 else math.exp(x) / (1.0 + math.exp(x))
 
 
-@inlined
-def shares(beliefs: Beliefs) -> None:
+@part
+def shares(now: Estimates) -> None:
     """Set each arm's share of all merit, Eq. (8)."""
-    merit, share = beliefs.arms[MERIT], beliefs.arms[SHARE]
     total = 0.0
-    for each in merit:
+    for each in now.merit:
         total += each
-    for arm in range(len(merit)):
-        share[arm] = merit[arm] / total
+    for arm in range(len(now.merit)):
+        now.share[arm] = now.merit[arm] / total
 
 
-@inlined
-def greedy_weights(beliefs: Beliefs, budget: int) -> None:
+@part
+def greedy_weights(now: Estimates, budget: int) -> None:
     """Set weights that pull the K largest benefits, with ties at random, and shares and exposures that go with them."""
-    benefit, merit, share = beliefs.arms[_BENEFIT], beliefs.arms[MERIT], beliefs.arms[SHARE]
+    benefit, merit, share = now.benefit, now.merit, now.share
     n_arms = len(benefit)
     for arm in range(n_arms):
         merit[arm] = benefit[arm]
@@ -172,7 +165,7 @@ def greedy_weights(beliefs: Beliefs, budget: int) -> None:
             share[arm] = (budget - above) / level / budget
         else:
             merit[arm] = share[arm] = 0.0
-        beliefs.arms[EXPOSURE, arm] = share[arm] * budget
+        now.exposure[arm] = share[arm] * budget
 
 
 @part

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meritfair.engine.compiling import part, stage
-from meritfair.engine.learning import CAP, EXPOSURE, MERIT
 from meritfair.engine.random import open_uniform, uniform
-from meritfair.engine.rules import BERNSTEIN, OPTIMISTIC, PESSIMISTIC
+from meritfair.engine.rules import BERNSTEIN
 
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, WordArray
@@ -30,14 +29,15 @@ _LOG_BETA_HALF = 1.1447298858494002  # of Beta(1/2, 1/2), which is pi
 
 
 @stage
-def tighten(points: FloatArray, visits: FloatArray, good: FloatArray, kind: int, allowed: float) -> int:
+def tighten(
+    upper: FloatArray, lower: FloatArray, visits: FloatArray, good: FloatArray, kind: int, allowed: float
+) -> int:
     """Set the corners of a tighter ball; `allowed` is the logarithm of 1/alpha."""
     for state in range(2):
         for action in range(2):
             for arm in range(visits.shape[2]):
                 low, high = _tight_ends(kind, visits[state, action, arm], good[state, action, arm], allowed)
-                points[OPTIMISTIC, state, action, arm] = high
-                points[PESSIMISTIC, state, action, arm] = low
+                upper[state, action, arm], lower[state, action, arm] = high, low
     return 0
 
 
@@ -84,13 +84,13 @@ def _kl_end(good: float, bad: float, level: float, side: float) -> float:
 
 
 @stage
-def draw_posterior(points: FloatArray, visits: FloatArray, good: FloatArray, luck: WordArray) -> int:
-    """Set `points` to a draw from the posterior under a uniform prior; all by state, action and arm."""
+def draw_posterior(point: FloatArray, visits: FloatArray, good: FloatArray, rng: WordArray) -> int:
+    """Set `point` to a draw from the posterior under a uniform prior; all by state, action and arm."""
     for state in range(2):
         for action in range(2):
             for arm in range(visits.shape[2]):
                 seen, seen_good = visits[state, action, arm], good[state, action, arm]
-                points[state, action, arm] = _draw_beta(seen_good + 1.0, seen - seen_good + 1.0, luck)
+                point[state, action, arm] = _draw_beta(seen_good + 1.0, seen - seen_good + 1.0, rng)
     return 0
 
 
@@ -116,16 +116,23 @@ def _draw_gamma(shape: float, source: WordArray) -> float:
 
 
 @stage
-def allot(arms: FloatArray, visits: FloatArray, bounds: FloatArray, budget: int) -> int:
+def allot(
+    merit: FloatArray,
+    exposure: FloatArray,
+    cap: FloatArray,
+    visits: FloatArray,
+    floor: FloatArray,
+    most: FloatArray,
+    budget: int,
+) -> int:
     """Set each arm's exposure in proportion to merit, between its floor and a cap under which it can be learned.
 
-    `arms` has the rows of the beliefs, `bounds` are floors and caps. The sum of exposures grows with the rate, and is
+    The `cap` is set here, and is at most `most`. The sum of exposures grows with the rate, and is
     linear between the points where some arm reaches a bound: Newton's method ends after a few steps. Where no arm
-    moves, it goes on to the next such point. Where it would leave what is known to hold the rate, that is halved, in
+    moves, it takes the next such point. Where it would leave what is known to hold the rate, that is halved, in
     logarithms.
     """
-    merit, exposure, cap, floor = arms[MERIT], arms[EXPOSURE], arms[CAP], bounds[0]
-    _set_caps(cap, visits, floor, bounds[1], budget)
+    _set_caps(cap, visits, floor, most, budget)
     total = 0.0
     for each in merit:
         total += each
@@ -152,11 +159,11 @@ def allot(arms: FloatArray, visits: FloatArray, bounds: FloatArray, budget: int)
 
 @part
 def _set_caps(cap: FloatArray, visits: FloatArray, floor: FloatArray, most: FloatArray, budget: int) -> None:
-    """Set caps that are below 1 as long as an arm was hardly seen left alone."""
+    """Set caps that are below 1 as long as an arm was hardly seen without a pull."""
     n_arms, total = len(cap), 0.0
     for arm in range(n_arms):
-        left_alone = visits[0, 0, arm] + visits[1, 0, arm]
-        careful = 1.0 - (1.0 - budget / n_arms) / (1.0 + left_alone)
+        not_pulled = visits[0, 0, arm] + visits[1, 0, arm]
+        careful = 1.0 - (1.0 - budget / n_arms) / (1.0 + not_pulled)
         cap[arm] = most[arm] if most[arm] < 1.0 else max(floor[arm], careful)
         total += cap[arm]
     for arm in range(n_arms if total < budget else 0):

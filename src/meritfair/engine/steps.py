@@ -14,7 +14,6 @@ import numba
 import numpy as np
 
 from meritfair.engine.bits import ALL, Word
-from meritfair.engine.chains import LONGEST, SEEN, WAITED
 from meritfair.engine.compiling import address, call_real, call_void, expect, inlined, own_stage, part, stage
 from meritfair.engine.random import new_source, next_word, open_uniform, thresholds, uniform
 from meritfair.engine.selection import smallest
@@ -24,15 +23,17 @@ if TYPE_CHECKING:
     from meritfair.engine.chains import Tally
 
 __all__ = [
+    "NO_GROUPS",
     "Choosing",
+    "Groups",
     "Steps",
     "choose_in_groups",
     "choose_softly",
     "choose_top",
     "choosing",
-    "new_quotas",
+    "new_groups",
     "new_steps",
-    "play_steps_of",
+    "play_steps",
     "rank_by_table",
 ]
 
@@ -47,43 +48,47 @@ class Choosing(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Room to work in for plans that choose at each step."""
+    """Room for plans that choose at each step."""
 
-    limits: WordArray  # (N, 2, 2), the chances of the arms as thresholds
-    ints: IntArray  # (4, N): states, states after the step, pulls; room for the pulls of a group
-    floats: FloatArray  # (3, N): the index of each arm; room to select in; room for the index of a group
-    quotas: IntArray  # (3, N + 1), as `new_quotas` makes it
+    limits: WordArray  # (N, 2, 2), the transition probabilities as thresholds
+    states: IntArray  # (N,)
+    actions: IntArray  # (N,), 1 for those who are pulled
+    next_states: IntArray  # (N,)
+    index: FloatArray  # (N,), what arms are ranked by
+    scratch: FloatArray  # (N,), to select in
+    group_index: FloatArray  # (N,), the index of the arms of a group
+    group_actions: IntArray  # (N,)
 
 
-_STATES, _FOLLOWING, _PULLS, _PULLS_OF_GROUP = range(4)
-_INDEX, _SCRATCH, _INDEX_OF_GROUP = range(3)
-_MEMBERS, _STARTS, _QUOTAS = range(3)  # rows of `quotas`
+class Groups(NamedTuple):
+    """Which arms are in which group, and how many of each are pulled."""
+
+    members: IntArray  # (N,), the arms, group by group
+    starts: IntArray  # (G + 1,), where each group starts among them, and where the last ends
+    quotas: IntArray  # (G,)
 
 
 def new_steps(transitions: FloatArray) -> Steps:
-    """Return the room for arms of these chances, shape (N, 2, 2)."""
+    """Return the room for arms with these transition probabilities, shape (N, 2, 2)."""
     n_arms = len(transitions)
-    room = np.zeros((4, n_arms), np.int64), np.zeros((3, n_arms)), np.zeros((3, n_arms + 1), np.int64)
-    return Steps(thresholds(transitions), *room)
+    states, actions, next_states, group_actions = np.zeros((4, n_arms), np.int64)
+    index, scratch, group_index = np.zeros((3, n_arms))
+    return Steps(thresholds(transitions), states, actions, next_states, index, scratch, group_index, group_actions)
 
 
-def new_quotas(groups: IntArray, quotas: IntArray) -> IntArray:
-    """Return which arms are in which group and how many of each are pulled, as the chooser of groups reads it.
+def new_groups(groups: IntArray, quotas: IntArray) -> Groups:
+    """Return the groups for arms of which each has a group, counted from 0."""
+    sizes = np.bincount(groups, minlength=len(quotas))
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Groups(np.argsort(groups, kind="stable"), starts, np.array(quotas, np.int64))
 
-    The rows are: the arms, group by group, and in the end how many groups there are; where each group starts; how many
-    of it are pulled.
-    """
-    n_groups = len(quotas)
-    rows = np.zeros((3, len(groups) + 1), np.int64)
-    rows[_MEMBERS, :-1], rows[_MEMBERS, -1] = np.argsort(groups, kind="stable"), n_groups
-    rows[_STARTS, 1 : n_groups + 1] = np.cumsum(np.bincount(groups, minlength=n_groups))
-    rows[_QUOTAS, :n_groups] = quotas
-    return rows
+
+NO_GROUPS = new_groups(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @part
 def _top(
-    index: FloatArray, n: int, scratch: FloatArray, pulls: IntArray, source: WordArray, budget: int, guess: float
+    index: FloatArray, n: int, scratch: FloatArray, pulls: IntArray, rng: WordArray, budget: int, guess: float
 ) -> float:
     """Pull the K of the first n arms with the largest index; ties at random, and -inf never.
 
@@ -107,54 +112,47 @@ def _top(
     if ties and not certain:
         for arm in range(n):
             if index[arm] == last:
-                pulls[arm] = uniform(source) * level < left
+                pulls[arm] = uniform(rng) * level < left
                 left -= pulls[arm]
                 level -= 1
     return last
 
 
 @stage
-def choose_top(
-    floats: FloatArray, ints: IntArray, _quotas: IntArray, source: WordArray, budget: int, guess: float
-) -> float:
+def choose_top(steps: Steps, _groups: Groups, rng: WordArray, budget: int, guess: float) -> float:
     """Pull the K arms with the largest index."""
-    index = floats[_INDEX]
-    return _top(index, len(index), floats[_SCRATCH], ints[_PULLS], source, budget, guess)
+    return _top(steps.index, len(steps.index), steps.scratch, steps.actions, rng, budget, guess)
 
 
 @stage
-def choose_softly(
-    floats: FloatArray, ints: IntArray, _quotas: IntArray, source: WordArray, budget: int, guess: float
-) -> float:
-    """Draw K arms one after another with weights exp(index): the first to arrive in a race of these rates."""
-    index = floats[_INDEX]
+def choose_softly(steps: Steps, _groups: Groups, rng: WordArray, budget: int, guess: float) -> float:
+    """Draw K arms without replacement with weights exp(index): the first to arrive in a race of these rates."""
+    index = steps.index
     for arm in range(len(index)):
-        index[arm] -= np.log(-np.log(open_uniform(source)))
-    return _top(index, len(index), floats[_SCRATCH], ints[_PULLS], source, budget, guess)
+        index[arm] -= np.log(-np.log(open_uniform(rng)))
+    return _top(index, len(index), steps.scratch, steps.actions, rng, budget, guess)
 
 
 @stage
-def choose_in_groups(
-    floats: FloatArray, ints: IntArray, quotas: IntArray, source: WordArray, _budget: int, _guess: float
-) -> float:
+def choose_in_groups(steps: Steps, groups: Groups, rng: WordArray, _budget: int, _guess: float) -> float:
     """Pull the arms of each group with the largest index, as many as its quota says."""
-    index, pulls = floats[_INDEX_OF_GROUP], ints[_PULLS_OF_GROUP]
-    for group in range(quotas[_MEMBERS, -1]):
-        start, n = quotas[_STARTS, group], quotas[_STARTS, group + 1] - quotas[_STARTS, group]
-        quota = quotas[_QUOTAS, group]
+    index, actions = steps.group_index, steps.group_actions
+    for group in range(len(groups.quotas)):
+        start, quota = groups.starts[group], groups.quotas[group]
+        n = groups.starts[group + 1] - start
         for i in range(n):
-            index[i] = floats[_INDEX, quotas[_MEMBERS, start + i]]
-            pulls[i] = 0
-        if quota > 0 and np.isnan(_top(index, n, floats[_SCRATCH], pulls, source, quota, 0.0)):
+            index[i] = steps.index[groups.members[start + i]]
+            actions[i] = 0
+        if quota > 0 and np.isnan(_top(index, n, steps.scratch, actions, rng, quota, 0.0)):
             return np.nan
         for i in range(n):
-            ints[_PULLS, quotas[_MEMBERS, start + i]] = pulls[i]
+            steps.actions[groups.members[start + i]] = actions[i]
     return 0.0
 
 
 @stage
 def rank_by_table(
-    table: FloatArray, states: IntArray, _pulled: IntArray, _step: int, _exploring: bool, index: FloatArray
+    table: FloatArray, states: IntArray, _actions: IntArray, _step: int, _exploring: bool, index: FloatArray
 ) -> None:
     """Set the index of each arm at its state, from a table of shape (N, 2)."""
     for arm in range(len(states)):
@@ -162,12 +160,12 @@ def rank_by_table(
 
 
 _LIKE = new_steps(np.full((1, 2, 2), 0.5))
-_SOURCE = new_source(np.random.SeedSequence(0))
+_RNG = new_source(np.random.SeedSequence(0))
 _MEMORY = np.zeros((1, 1))
-_TO_RANK = _MEMORY, _LIKE.ints[0], _LIKE.ints[0], 1, True, _LIKE.floats[0]
-_TO_LEARN = _MEMORY, _LIKE.ints[0], _LIKE.ints[0], _LIKE.ints[0]
+_TO_RANK = _MEMORY, _LIKE.states, _LIKE.actions, 1, True, _LIKE.index
+_TO_LEARN = _MEMORY, _LIKE.states, _LIKE.actions, _LIKE.next_states
 _TO_EXPLORE = _MEMORY, 1
-_TO_CHOOSE = _LIKE.floats, _LIKE.ints, _LIKE.quotas, _SOURCE, 1, 1.0
+_TO_CHOOSE = _LIKE, NO_GROUPS, _RNG, 1, 1.0
 for _arguments in (_TO_RANK, _TO_LEARN, _TO_EXPLORE, _TO_CHOOSE):
     expect(*_arguments)
 
@@ -184,63 +182,65 @@ def choosing(rank: Any, learn: Any = None, explore: Any = None, choose: Any = ch
 
 
 @part
-def _happens(source: WordArray, limit: Word) -> bool:
+def _happens(rng: WordArray, limit: Word) -> bool:
     """Toss one coin."""
-    return next_word(source) < limit or limit == ALL
+    return next_word(rng) < limit or limit == ALL
 
 
 @inlined
-def _move(steps: Steps, tally: Tally, source: WordArray) -> int:
+def _move(steps: Steps, tally: Tally, rng: WordArray) -> int:
     """Move all arms by one step and count; return how many are good after it."""
     good = 0
-    for arm in range(steps.ints.shape[1]):
-        state, action = steps.ints[_STATES, arm], steps.ints[_PULLS, arm]
-        after = np.int64(_happens(source, steps.limits[arm, state, action]))
-        steps.ints[_FOLLOWING, arm] = after
+    for arm in range(len(steps.states)):
+        state, action = steps.states[arm], steps.actions[arm]
+        after = np.int64(_happens(rng, steps.limits[arm, state, action]))
+        steps.next_states[arm] = after
         tally.visits[state, action, arm] += 1.0
         tally.good[state, action, arm] += after
-        tally.ints[SEEN, arm] |= 1 << (2 * state + action)
-        waited = (tally.ints[WAITED, arm] + 1) * (1 - action)
-        tally.ints[WAITED, arm] = waited
-        tally.ints[LONGEST, arm] = max(tally.ints[LONGEST, arm], waited)
+        tally.seen[arm] |= 1 << (2 * state + action)
+        waited = (tally.waited[arm] + 1) * (1 - action)
+        tally.waited[arm] = waited
+        tally.longest_wait[arm] = max(tally.longest_wait[arm], waited)
         good += after
     return good
 
 
 @inlined
-def play_steps_of(
+def play_steps(
     first_states: WordArray,
     tally: Tally,
     steps: Steps,
-    environment: WordArray,
-    luck: WordArray,
-    how: Choosing,
+    groups: Groups,
+    environment_rng: WordArray,
+    policy_rng: WordArray,
+    choosing: Choosing,
     memory: FloatArray,
     budget: int,
     horizon: int,
     step: int,
 ) -> int:
-    """Play an episode's steps, counted from `step`; return the reward, or -1 - step if the index has no number then.
+    """Play an episode's steps, counted from `step`; return the reward, or -1 - step if the index is NaN there.
 
-    While arms are ranked, the pulls are those of the step before; those of the last step stay.
+    While arms are ranked, the actions are those of the step before; those of the last step stay. `first_states` become
+    the states after the last step.
     """
-    states, following, pulls = steps.ints[_STATES], steps.ints[_FOLLOWING], steps.ints[_PULLS]
-    index, reward, last = steps.floats[_INDEX], 0, 0.0
+    states, actions, next_states = steps.states, steps.actions, steps.next_states
+    reward, last = 0, 0.0
     for arm in range(len(states)):
         states[arm] = np.int64(first_states[arm])
     for _ in range(horizon):
         exploring = False
-        if how.explorer != 0:
-            exploring = uniform(luck) < call_real(how.explorer, memory, step)
-        call_void(how.ranker, memory, states, pulls, step, exploring, index)
-        last = call_real(how.chooser, steps.floats, steps.ints, steps.quotas, luck, budget, last)
+        if choosing.explorer != 0:
+            exploring = uniform(policy_rng) < call_real(choosing.explorer, memory, step)
+        call_void(choosing.ranker, memory, states, actions, step, exploring, steps.index)
+        last = call_real(choosing.chooser, steps, groups, policy_rng, budget, last)
         if np.isnan(last):
             return -1 - step
-        reward += _move(steps, tally, environment)
-        if how.learner != 0:
-            call_void(how.learner, memory, states, pulls, following)
+        reward += _move(steps, tally, environment_rng)
+        if choosing.learner != 0:
+            call_void(choosing.learner, memory, states, actions, next_states)
         for arm in range(len(states)):
-            states[arm] = following[arm]
+            states[arm] = next_states[arm]
         step += 1
     for arm in range(len(states)):
         first_states[arm] = np.uint64(states[arm])

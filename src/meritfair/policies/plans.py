@@ -58,6 +58,10 @@ class Plan(ABC):
     def exposure(self, budget: int) -> FloatArray | None:
         """Return each arm's chance of being pulled at a step, shape (..., N); None where pulls depend on states."""
 
+    def integrates(self, budget: int) -> bool:  # noqa: ARG002
+        """Whether its exposures take an integral: those of a sequential draw of several arms that differ."""
+        return False
+
     @property
     def drawn_by(self) -> int:
         """How the engine draws this plan, a design of :mod:`meritfair.engine.rules`."""
@@ -107,6 +111,9 @@ class Lottery(Plan):
         if budget not in self._known:  # it is asked for twice: to draw by, and for the regret
             self._known[budget] = fair_exposure(self.merit, budget, self.design, floor=self.floor, cap=self.cap)
         return self._known[budget]
+
+    def integrates(self, budget: int) -> bool:
+        return self.drawn_by == SEQUENTIAL and budget > 1 and bool(np.ptp(self.merit, axis=-1).any())
 
     @property
     def drawn_by(self) -> int:

@@ -93,28 +93,6 @@ class Run:
     coverage_gap: IntArray
     coverage_gap_authors: IntArray
 
-    @classmethod
-    def before(cls, settings: dict[str, Any], transitions: FloatArray, fair_merit: FloatArray, episodes: int) -> Run:
-        """Return a run of which nothing is played yet: its arrays are there to be filled."""
-        runs, n_arms = fair_merit.shape
-        by_episode, by_arm = (runs, episodes), (runs, n_arms, 2, 2)
-        return cls(
-            settings=settings,
-            transitions=transitions,
-            fair_merit=fair_merit,
-            fairness_regret=np.zeros(by_episode),
-            fairness_regret_authors=np.zeros(by_episode),
-            exposure_regret=np.zeros(by_episode),
-            reward=np.zeros(by_episode, np.int64),
-            eta=np.zeros(by_episode),
-            omega=np.zeros(by_episode),
-            visits=np.zeros(by_arm, np.int64),
-            good=np.zeros(by_arm, np.int64),
-            longest_wait=np.zeros((runs, n_arms), np.int64),
-            coverage_gap=np.zeros(runs, np.int64),
-            coverage_gap_authors=np.zeros(runs, np.int64),
-        )
-
     @property
     def policy(self) -> str:
         """The policy's name."""

@@ -1,10 +1,15 @@
-"""How a simulation is carried out: whole runs on all cores, or episode by episode around a plan made in Python.
+"""How a simulation is carried out: `play` decides, and the engine plays.
 
-A built-in policy is compiled into the loop over episodes, so each run is one call of the engine; runs are independent
-and go to a pool of threads, which run at the same time because the engine releases Python's lock. Any other policy is
-asked for a plan before each episode, for all runs at once, and the engine plays the episode of each run.
+========================================  =========================================================================
+the policy                                is played
+========================================  =========================================================================
+has a rule that the engine knows          all episodes of a run in one call, planning included
+makes one plan for all episodes           its plan is made once; then all episodes of a run are one call
+any other, or a merit function in Python  it plans each episode for all runs at once; each run's episode is one call
+========================================  =========================================================================
 
-Either way a run draws only from sources of its own, so its numbers depend on the seed and its own number alone.
+Runs are independent, and go to a pool of threads: the engine releases Python's lock. Each draws from random number
+generators of its own, so its numbers depend on the seed and its own number alone.
 """
 
 from __future__ import annotations
@@ -12,40 +17,40 @@ from __future__ import annotations
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numba.core.errors import NumbaError
 
 from meritfair.core.errors import InputError
 from meritfair.core.seeding import sequence
-from meritfair.engine.chains import LONGEST
 from meritfair.engine.coverage import coverage_gaps
 from meritfair.engine.episodes import (
-    Game,
-    Outcome,
-    Player,
+    Record,
+    RunSettings,
+    RunState,
+    Shares,
     Stages,
-    begin_episode,
-    end_episode,
-    new_player,
-    play_open_loop,
+    new_run_state,
+    new_states,
+    play_episode,
     play_run,
-    play_steps,
+    play_steps_episode,
     play_steps_run,
     stages,
     tightener,
 )
-from meritfair.engine.learning import EXPOSURE, MERIT, SHARE
-from meritfair.engine.rules import EXPONENTIAL, FIXED, OPTIMISTIC, BallRule, MeritRule, Rule
+from meritfair.engine.rules import EXPONENTIAL, FIXED, GREEDY, OPTIMISTIC, POOLED, SEQUENTIAL, MeritRule, Rule
 from meritfair.engine.steps import (
+    NO_GROUPS,
     Choosing,
+    Groups,
     Steps,
     choose_in_groups,
     choose_softly,
     choose_top,
     choosing,
-    new_quotas,
+    new_groups,
     new_steps,
     rank_by_table,
 )
@@ -55,58 +60,112 @@ from meritfair.model.counts import Counts
 from meritfair.model.criterion import Criterion
 from meritfair.model.exposure import merit_share
 from meritfair.policies.base import View
-from meritfair.policies.plans import Lottery, Plan, PriorityTable, StepLearner, check_plan
+from meritfair.policies.plans import Plan, PriorityTable, StepLearner, check_plan
 from meritfair.simulation import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from meritfair.core.arrays import FloatArray, IntArray
+    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
+    from meritfair.engine.rules import BallRule
     from meritfair.policies.base import Policy
-    from meritfair.simulation.run import Run
-    from meritfair.simulation.simulate import Problem
+    from meritfair.simulation.problem import Problem
 
 __all__ = ["play"]
 
-_PlayRun: TypeAlias = "Callable[[int, Game, Player, Outcome, IntArray], None]"
 _GLANCE = 0.1  # seconds between looks at how far the runs are
 _NO_MERIT = MeritRule(EXPONENTIAL, 0.0, 0.0)
 
 
 def play(
-    problem: Problem,
-    policy: Policy,
-    measured: Run,
-    seed: int,
-    workers: int,
-    progress: Callable[[int, int], None],
-) -> None:
-    """Play all runs, and fill the arrays of what is measured."""
-    control = np.zeros((problem.runs, 2), np.int64)
-    known = problem.exposure_regret or not problem.criterion.integrates(measured.fair_merit, problem.budget)
-    fair_exposure = measured.fair_exposure if known else np.full(measured.fair_merit.shape, np.nan)
-    stage = _Stage(problem, policy, measured, merit_share(measured.fair_merit), fair_exposure, seed, control, progress)
-    whole_run = stage.whole_run()
-    if whole_run is not None:
-        stage.play_whole_runs(whole_run, workers)
+    problem: Problem, policy: Policy, fair_merit: FloatArray, workers: int, progress: Callable[[int, int], None]
+) -> dict[str, AnyArray]:
+    """Play all runs; return what was measured, an array for each field of `Run` that has runs first."""
+    runs = _Runs(problem, policy, fair_merit)
+    plan = _plan_of_all_episodes(runs)
+    if plan is not None:
+        _play_whole_runs(runs, plan, workers, progress)
     else:
-        stage.play_by_episode(workers)
+        _play_by_episode(runs, workers, progress)
+    return runs.measured
 
 
-def _rows(values: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Return one row for each run, of their own: the engine is compiled for arrays that can be written to."""
-    return np.array(np.broadcast_to(values, shape), order="C")
+# ---- what the engine is given
 
 
-def _integrates(design: str, budget: int, merit: FloatArray) -> bool:
-    """Whether exposures take an integral."""
-    return design == "sequential" and budget > 1 and bool(np.ptp(merit, axis=-1).any())
+class _Runs:
+    """The runs of a problem: what the engine is given for each, and where it writes."""
+
+    def __init__(self, problem: Problem, policy: Policy, fair_merit: FloatArray) -> None:
+        self.problem, self.policy, self.rule = problem, policy, policy.rule()
+        criterion, K = problem.criterion, problem.budget
+        known = problem.exposure_regret or not criterion.integrates(fair_merit, K)
+        self.fair_share = merit_share(fair_merit)
+        self.fair_exposure = criterion.exposure(fair_merit, K) if known else np.full(fair_merit.shape, np.nan)
+        self.ball = _with_stage(problem.confidence.rule())
+        by_run, by_arm = (problem.runs, problem.episodes), problem.transitions.shape
+        self.record = _new_record(by_run)
+        self.visits, self.good = np.zeros(by_arm, np.int64), np.zeros(by_arm, np.int64)
+        self.longest_wait = np.zeros(by_arm[:2], np.int64)
+        self.coverage_gaps = np.zeros((2, problem.runs), np.int64)
+        self.control = np.zeros((problem.runs, 2), np.int64)  # episodes done, and whether to stop
+
+    def settings(self, run: int) -> RunSettings:
+        p = self.problem
+        merit = p.criterion.merit.rule() or _NO_MERIT
+        fair = self.fair_share[run], self.fair_exposure[run]
+        return RunSettings(*fair, p.budget, p.horizon, p.carry_states, self.ball, merit)
+
+    def new_state(self, run: int) -> RunState:
+        p = self.problem
+        seeds = (sequence(p.seed, name, p.first_run + run) for name in ("environment", "policy"))
+        state = new_run_state(
+            p.transitions[run],
+            p.budget,
+            p.episodes,
+            p.horizon,
+            *seeds,
+            integrates=p.integrates,
+            pools=self.rule is not None and self.rule.estimate == POOLED,
+        )
+        new_states(state.chains.state, state.environment_rng)
+        return state
+
+    def record_of(self, run: int) -> Record:
+        return Record(*(each[run] for each in self.record))
+
+    def rngs(self) -> tuple[np.random.Generator, ...]:
+        """Return what plans made in Python draw from, one generator for each run."""
+        first, seed = self.problem.first_run, self.problem.seed
+        numbers = range(first, first + self.problem.runs)
+        return tuple(np.random.default_rng(sequence(seed, "policy", run).spawn(2)[1]) for run in numbers)
+
+    def keep(self, run: int, state: RunState) -> None:
+        """Take over what a run has counted."""
+        self.visits[run], self.good[run] = (x.transpose(2, 0, 1) for x in (state.tally.visits, state.tally.good))
+        self.longest_wait[run] = state.tally.longest_wait
+        self.coverage_gaps[:, run] = coverage_gaps(state.coverage)
+
+    def tell(self, progress: Callable[[int, int], None]) -> None:
+        progress(int(self.control[:, 0].sum()), self.problem.runs * self.problem.episodes)
+
+    @property
+    def measured(self) -> dict[str, AnyArray]:
+        gap, gap_authors = self.coverage_gaps
+        return {
+            **self.record._asdict(),
+            "visits": self.visits,
+            "good": self.good,
+            "longest_wait": self.longest_wait,
+            "coverage_gap": gap,
+            "coverage_gap_authors": gap_authors,
+        }
 
 
-def _exposure(plan: Plan, problem: Problem) -> FloatArray | None:
-    """Return the exposures of a plan, NaN where they take an integral and none is asked for; None if it has none."""
-    unknown = isinstance(plan, Lottery) and _integrates(plan.design, problem.budget, plan.merit)
-    return np.array(np.nan) if unknown and not problem.exposure_regret else plan.exposure(problem.budget)
+def _new_record(shape: tuple[int, ...]) -> Record:
+    """Return room for what is kept of each episode."""
+    regret, regret_authors, exposure_regret, eta, omega = np.zeros((5, *shape))
+    return Record(regret, regret_authors, exposure_regret, eta, omega, np.zeros(shape, np.int64))
 
 
 def _with_stage(ball: BallRule) -> BallRule:
@@ -114,44 +173,118 @@ def _with_stage(ball: BallRule) -> BallRule:
     return ball._replace(tightener=tightener(ball.kind))
 
 
-def _open_loop(plan: Plan, problem: Problem) -> tuple[Stages, FloatArray] | None:
-    """Return how the engine plays a plan that does not look at states, and weights for each run; None for others."""
-    weights = plan.weights(problem.budget)
-    if weights is None:
-        return None
-    rows = _rows(weights, (problem.runs, problem.n_arms))
-    return stages(problem.n_arms, problem.budget, plan.drawn_by), rows
+def _rows(values: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Return a row for each run: the engine is compiled for arrays that can be written to."""
+    return np.array(np.broadcast_to(values, shape), order="C")
+
+
+# ---- how plans are played
 
 
 @dataclass(frozen=True)
-class _Stepwise:
-    """How the engine plays a plan that chooses at each step: its stages, and what it knows in each run."""
+class _Learned:
+    """A policy that the engine plans for itself, from the counts before each episode."""
 
-    how: Choosing
+    rule: Rule
+    stages: Stages
+    floor: FloatArray
+    cap: FloatArray
+
+    def play_run(self, _run: int, settings: RunSettings, state: RunState, record: Record, control: IntArray) -> None:
+        now = state.estimates
+        by_merit = self.rule.kind == GREEDY or self.rule.design == SEQUENTIAL
+        shares = Shares(now.merit if by_merit else now.exposure, now.share, now.exposure)
+        play_run(settings, self.rule, self.stages, shares, self.floor, self.cap, state, record, control)
+
+
+@dataclass(frozen=True)
+class _OpenLoop:
+    """A lottery or a rotation: pulls do not depend on states."""
+
+    rule: Rule
+    stages: Stages
+    shares: Shares  # (runs, N) each
+    learned: ClassVar[None] = None
+
+    def play_run(self, run: int, settings: RunSettings, state: RunState, record: Record, control: IntArray) -> None:
+        shares, none = Shares(*(each[run] for each in self.shares)), np.zeros(0)
+        play_run(settings, self.rule, self.stages, shares, none, none, state, record, control)
+
+    def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
+        play_episode(settings, self.stages, self.shares.weights[run], at.state, at.record, at.pulled, t)
+
+
+@dataclass(frozen=True)
+class _StepByStep:
+    """A priority table or a step learner: it chooses at each step."""
+
+    choosing: Choosing
     memory: FloatArray  # (runs, N, m)
-    quotas: list[IntArray] | None
+    groups: list[Groups]
+    transitions: FloatArray
+    learned: FloatArray | None = None  # the memory, if it is for the next episode too
 
-    @classmethod
-    def of(cls, plan: PriorityTable | StepLearner, problem: Problem, memory: FloatArray | None = None) -> _Stepwise:
-        """Return how a plan is played, after an episode that ended with this memory."""
-        if isinstance(plan, StepLearner):
-            if memory is None or not plan.keeps_memory:
-                memory = _rows(plan.memory, (problem.runs, *plan.memory.shape[-2:]))
-            return cls(_compiled(plan), memory, None)
-        rows = _rows(plan.index, (problem.runs, problem.n_arms, 2))
-        if plan.groups is None or plan.quotas is None:
-            choose = choose_softly if plan.soft else choose_top
-            return cls(choosing(rank_by_table, choose=choose), rows, None)
-        quotas = np.broadcast_to(plan.quotas, (problem.runs, plan.quotas.shape[-1]))
-        return cls(
-            choosing(rank_by_table, choose=choose_in_groups), rows, [new_quotas(plan.groups, each) for each in quotas]
-        )
+    def play_run(self, run: int, settings: RunSettings, state: RunState, record: Record, control: IntArray) -> None:
+        steps = new_steps(self.transitions[run])
+        play_steps_run(settings, self.choosing, self.memory[run], self.groups[run], state, steps, record, control)
+        _check_reward(int(record.reward.min(initial=0)))
 
-    def prepare(self, run: int, steps: Steps) -> FloatArray:
-        """Set the quotas of a run, and return its memory."""
-        if self.quotas is not None:
-            steps.quotas[:] = self.quotas[run]
-        return np.asarray(self.memory[run])
+    def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
+        plan = self.choosing, self.memory[run], self.groups[run]
+        play_steps_episode(settings, *plan, at.state, at.steps, at.record, at.pulled, t)
+        _check_reward(int(at.record.reward[t]))
+
+
+def _check_reward(reward: int) -> None:
+    """Refuse a reward that says that an index was no number."""
+    if reward < 0:
+        raise InputError(f"rank must set a number for each arm, got nan at step {-1 - reward}")
+
+
+def _plan_of_all_episodes(runs: _Runs) -> _Learned | _OpenLoop | _StepByStep | None:
+    """Return how the engine plays whole runs of the policy, or None if it has to be asked before each episode."""
+    problem, policy, rule = runs.problem, runs.policy, runs.rule
+    N, K = problem.n_arms, problem.budget
+    if problem.criterion.merit.rule() is None:
+        return None
+    if rule is not None:
+        floor, cap = (policy.criterion or Criterion()).bounds(N, K)
+        how = stages(N, K, rule.design, estimate=rule.estimate, integrates=problem.integrates)
+        return _Learned(rule._replace(ball=_with_stage(rule.ball)), how, np.array(floor), np.array(cap))
+    if not policy.constant:
+        return None
+    nothing = Counts(*np.zeros((2, *problem.transitions.shape), np.int64))
+    view = View(nothing, 1, K, problem.transitions, runs.rngs())
+    return _playable(check_plan(policy.plan(view), N, K, (problem.runs,)), problem)
+
+
+def _playable(plan: Plan, problem: Problem, memory: FloatArray | None = None) -> _OpenLoop | _StepByStep:
+    """Return how the engine plays a plan, after an episode that ended with this memory."""
+    runs, N, K = problem.runs, problem.n_arms, problem.budget
+    weights = plan.weights(K)
+    if weights is not None:
+        fixed = Rule(FIXED, OPTIMISTIC, plan.drawn_by, problem.confidence.rule(), _NO_MERIT)
+        rows = (_rows(np.asarray(x), (runs, N)) for x in (weights, plan.share(K), _exposure(plan, problem)))
+        return _OpenLoop(fixed, stages(N, K, plan.drawn_by), Shares(*rows))
+    if isinstance(plan, StepLearner):
+        if memory is None or not plan.keeps_memory:
+            memory = _rows(plan.memory, (runs, *plan.memory.shape[-2:]))
+        return _StepByStep(_compiled(plan), memory, [NO_GROUPS] * runs, problem.transitions, memory)
+    table = cast("PriorityTable", plan)
+    rows_of_table = _rows(table.index, (runs, N, 2))
+    if table.groups is None or table.quotas is None:
+        chooser = choosing(rank_by_table, choose=choose_softly if table.soft else choose_top)
+        return _StepByStep(chooser, rows_of_table, [NO_GROUPS] * runs, problem.transitions)
+    quotas = np.broadcast_to(table.quotas, (runs, table.quotas.shape[-1]))
+    groups = [new_groups(table.groups, each) for each in quotas]
+    return _StepByStep(choosing(rank_by_table, choose=choose_in_groups), rows_of_table, groups, problem.transitions)
+
+
+def _exposure(plan: Plan, problem: Problem) -> FloatArray | None:
+    """Return the exposures of a plan, NaN where they take an integral and none is asked for; None if it has none."""
+    if plan.integrates(problem.budget) and not problem.exposure_regret:
+        return np.array(np.nan)
+    return plan.exposure(problem.budget)
 
 
 def _compiled(plan: StepLearner) -> Choosing:
@@ -163,208 +296,100 @@ def _compiled(plan: StepLearner) -> Choosing:
         raise InputError(f"the functions of a StepLearner must be such that Numba can compile them: {said}") from error
 
 
-def _check_reward(reward: int) -> int:
-    """Return the reward of an episode, if it was played to its end."""
-    if reward < 0:
-        raise InputError(f"rank must set a number for each arm, got nan at step {-1 - reward}")
-    return reward
+# ---- playing
 
 
-@dataclass(frozen=True, eq=False)
-class _Stage:
-    """Where the runs of a problem are played."""
+def _play_whole_runs(
+    runs: _Runs, plan: _Learned | _OpenLoop | _StepByStep, workers: int, progress: Callable[[int, int], None]
+) -> None:
+    """Play each run in one call of the engine, on a pool of threads; an interrupt stops them within an episode."""
+    control = runs.control
+    _compile(runs, plan)
+    to_play = iter(range(runs.problem.runs))  # shared: each worker takes the next
 
-    problem: Problem
-    policy: Policy
-    measured: Run
-    fair_share: FloatArray
-    fair_exposure: FloatArray
-    seed: int
-    control: IntArray  # for each run: episodes done, and whether to stop
-    progress: Callable[[int, int], None]
+    def work() -> None:
+        for run in to_play:
+            if control[run, 1]:
+                return
+            state = runs.new_state(run)
+            plan.play_run(run, runs.settings(run), state, runs.record_of(run), control[run])
+            runs.keep(run, state)
 
-    def _game(self, run: int) -> Game:
-        p = self.problem
-        fair, merit = (self.fair_share[run], self.fair_exposure[run]), p.criterion.merit.rule() or _NO_MERIT
-        return Game(*fair, p.budget, p.horizon, p.carry_states, self._ball, merit)
-
-    @property
-    def _ball(self) -> BallRule:
-        return _with_stage(self.problem.confidence.rule())
-
-    def _player(self, run: int) -> Player:
-        p = self.problem
-        number = p.first_run + run
-        environment, luck = sequence(self.seed, "environment", number), sequence(self.seed, "policy", number)
-        needs = {"integrates": self._integrates, "pools": getattr(self.policy, "estimate", "") == "pooled"}
-        return new_player(p.transitions[run], p.budget, p.episodes, p.horizon, environment, luck, **needs)
-
-    @property
-    def _integrates(self) -> bool:
-        return self.problem.exposure_regret and self.problem.budget > 1
-
-    def _outcome(self, run: int) -> Outcome:
-        """Return where the engine writes the episodes of a run."""
-        m = self.measured
-        regrets = m.fairness_regret[run], m.fairness_regret_authors[run], m.exposure_regret[run]
-        return Outcome(*regrets, m.eta[run], m.omega[run], m.reward[run])
-
-    def _close(self, run: int, player: Player) -> None:
-        """Take over what a run has counted."""
-        m = self.measured
-        m.visits[run] = player.tally.visits.transpose(2, 0, 1)
-        m.good[run] = player.tally.good.transpose(2, 0, 1)
-        m.longest_wait[run] = player.tally.ints[LONGEST]
-        m.coverage_gap[run], m.coverage_gap_authors[run] = coverage_gaps(player.coverage)
-
-    def _tell(self) -> None:
-        self.progress(int(self.control[:, 0].sum()), self.problem.runs * self.problem.episodes)
-
-    def whole_run(self) -> _PlayRun | None:
-        """Return how the engine plays a whole run of the policy in one call, or None if it cannot."""
-        problem, policy = self.problem, self.policy
-        if problem.criterion.merit.rule() is None:
-            return None
-        rule, N, K = policy.rule(), problem.n_arms, problem.budget
-        bounds = np.stack((policy.criterion or Criterion()).bounds(N, K))
-        if rule is not None:
-            learning, nothing = rule._replace(ball=_with_stage(rule.ball)), np.zeros((5, 0))
-            how = stages(N, K, rule.design, estimate=rule.estimate, integrates=self._integrates)
-            return lambda _run, game, player, *records: play_run(game, learning, how, nothing, bounds, player, *records)
-        if not policy.constant:
-            return None
-        none = Counts(*(np.zeros(problem.transitions.shape, np.int64) for _ in range(2)))
-        view = View(none, 1, K, problem.transitions, self._luck())
-        plan = check_plan(policy.plan(view), N, K, (problem.runs,))
-        open_loop, share, exposure = _open_loop(plan, problem), plan.share(K), _exposure(plan, problem)
-        if open_loop is not None and share is not None and exposure is not None:
-            how, weights = open_loop
-            rows = np.zeros((problem.runs, 5, N))
-            rows[:, MERIT], rows[:, SHARE], rows[:, EXPOSURE] = weights, share, exposure
-            fixed = Rule(FIXED, OPTIMISTIC, plan.drawn_by, self._ball, _NO_MERIT)
-            return lambda run, game, player, *records: play_run(game, fixed, how, rows[run], bounds, player, *records)
-        if isinstance(plan, (PriorityTable, StepLearner)):
-            return self._steps_run(_Stepwise.of(plan, problem))
-        return None
-
-    def _steps_run(self, stepwise: _Stepwise) -> _PlayRun:
-        """Return how the engine plays a whole run of a plan that chooses at each step."""
-
-        def play_one(run: int, game: Game, player: Player, outcome: Outcome, control: IntArray) -> None:
-            steps = new_steps(self.problem.transitions[run])
-            play_steps_run(game, stepwise.how, stepwise.prepare(run, steps), player, steps, outcome, control)
-            _check_reward(int(outcome.reward.min(initial=0)))
-
-        return play_one
-
-    def _luck(self) -> tuple[np.random.Generator, ...]:
-        """Return what plans made in Python draw from, one source for each run."""
-        first = self.problem.first_run
-        runs = range(first, first + self.problem.runs)
-        return tuple(np.random.default_rng(sequence(self.seed, "policy", run).spawn(2)[1]) for run in runs)
-
-    def play_whole_runs(self, play_one: _PlayRun, workers: int) -> None:
-        """Play each run in one call of the engine, on a pool of threads; an interrupt stops them within an episode."""
-        control = self.control
-        self._compile(play_one)
-
-        to_play = iter(range(self.problem.runs))  # shared: each worker takes the next
-
-        def work() -> None:
-            for run in to_play:
-                if control[run, 1]:
-                    return
-                player = self._player(run)
-                play_one(run, self._game(run), player, self._outcome(run), control[run])
-                self._close(run, player)
-
-        threads = min(workers, self.problem.runs)
-        pool = ThreadPoolExecutor(threads, thread_name_prefix="meritfair")
-        try:
-            waiting = {pool.submit(work) for _ in range(threads)}
-            while waiting:
-                done, waiting = wait(waiting, _GLANCE, FIRST_EXCEPTION)
-                for each in done:
-                    each.result()  # raises what the run has raised
-                self._tell()
-        finally:
-            control[:, 1] = 1
-            pool.shutdown(wait=True, cancel_futures=True)
-
-    def _compile(self, play_one: _PlayRun) -> None:
-        """Play no episode on one arm: so that an interrupt stops the compiler, which it cannot in a pool of threads."""
-        problem, seeds = self.problem, sequence(self.seed, "policy")
-        player = new_player(problem.transitions[0, :1].copy(), 1, 0, problem.horizon, seeds, seeds)
-        empty = np.zeros(0)
-        outcome = Outcome(empty, empty, empty, empty, empty, np.zeros(0, np.int64))
-        play_one(0, self._game(0), player, outcome, np.zeros(2, np.int64))
-
-    def play_by_episode(self, workers: int) -> None:
-        """Ask the policy for a plan before each episode, for all runs at once, and play it."""
-        problem, measured = self.problem, self.measured
-        runs = range(problem.runs)
-        players = [self._player(run) for run in runs]
-        actor = _Actor(problem, [self._game(run) for run in runs], players, [self._outcome(run) for run in runs])
-        luck, memory = self._luck(), None
-        with ThreadPoolExecutor(min(workers, problem.runs), thread_name_prefix="meritfair") as pool:
-            for t in range(problem.episodes):
-                counts = Counts(
-                    np.stack([player.tally.visits.transpose(2, 0, 1) for player in players]).astype(np.int64),
-                    np.stack([player.tally.good.transpose(2, 0, 1) for player in players]).astype(np.int64),
-                )
-                list(pool.map(actor.begin, runs, repeat(t)))
-                states = np.stack([player.chains.state for player in players]).astype(np.int64)
-                view = View(
-                    counts, t + 1, problem.budget, problem.transitions, luck, states, memory, t * problem.horizon
-                )
-                plan = check_plan(self.policy.plan(view), problem.n_arms, problem.budget, (problem.runs,))
-                play_one, memory = actor.episode(plan, t, memory)
-                pulls = np.stack(list(pool.map(play_one, runs))) / problem.horizon
-                share, exposure = plan.share(problem.budget), _exposure(plan, problem)
-                made = pulls / problem.budget if share is None else share
-                measured.fairness_regret[:, t] = metrics.fairness_regret(made, self.fair_share)
-                made = pulls if exposure is None else exposure
-                measured.exposure_regret[:, t] = metrics.fairness_regret(made, self.fair_exposure)
-                if problem.criterion.merit.rule() is None:
-                    ball = Ball(counts, t + 1, problem.confidence.delta, problem.confidence.ball)
-                    softmax = merit_share(problem.criterion.merit(benefit(ball.upper)))
-                    measured.fairness_regret_authors[:, t] = metrics.fairness_regret(softmax, self.fair_share)
-                self.control[:, 0] = t + 1
-                self._tell()
-        for run, player in enumerate(players):
-            self._close(run, player)
+    threads = min(workers, runs.problem.runs)
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="meritfair")
+    try:
+        waiting = {pool.submit(work) for _ in range(threads)}
+        while waiting:
+            done, waiting = wait(waiting, _GLANCE, FIRST_EXCEPTION)
+            for each in done:
+                each.result()  # raises what the run has raised
+            runs.tell(progress)
+    finally:
+        control[:, 1] = 1
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
-class _Actor:
-    """Plays single episodes of any plan, for any of the runs."""
+def _compile(runs: _Runs, plan: _Learned | _OpenLoop | _StepByStep) -> None:
+    """Play no episode on one arm: so that an interrupt stops the compiler, which it cannot in a pool of threads."""
+    problem, seed = runs.problem, sequence(runs.problem.seed, "policy")
+    state = new_run_state(problem.transitions[0, :1].copy(), 1, 0, problem.horizon, seed, seed)
+    new_states(state.chains.state, state.environment_rng)
+    plan.play_run(0, runs.settings(0), state, _new_record((0,)), np.zeros(2, np.int64))
 
-    def __init__(self, problem: Problem, games: list[Game], players: list[Player], outcomes: list[Outcome]) -> None:
-        self.problem, self.games, self.players, self.outcomes = problem, games, players, outcomes
-        self.pulled = np.zeros((problem.runs, problem.n_arms))
-        self.steps = [new_steps(transitions) for transitions in problem.transitions]
 
-    def begin(self, run: int, t: int) -> None:
-        """Begin episode t, from 0, of a run."""
-        begin_episode(self.games[run], self.players[run], self.outcomes[run], self.pulled[run], t)
+class _Episode(NamedTuple):
+    """Where a run is before an episode that was planned in Python."""
 
-    def episode(
-        self, plan: Plan, t: int, memory: FloatArray | None
-    ) -> tuple[Callable[[int], FloatArray], FloatArray | None]:
-        """Return a function that plays episode t of a run and returns how often each arm was pulled; and its memory."""
-        problem, last = self.problem, t == self.problem.episodes - 1
-        open_loop = _open_loop(plan, problem)
-        if open_loop is None:
-            stepwise = _Stepwise.of(cast("PriorityTable | StepLearner", plan), problem, memory)
+    state: RunState
+    steps: Steps
+    record: Record
+    pulled: FloatArray  # (N,), how often each arm was pulled in the last episode
 
-        def play_one(run: int) -> FloatArray:
-            game, player, pulled, steps = self.games[run], self.players[run], self.pulled[run], self.steps[run]
-            if open_loop is not None:
-                how, weights = open_loop
-                reward = play_open_loop(game, how, player, weights[run])
-            else:
-                reward = play_steps(game, stepwise.how, stepwise.prepare(run, steps), player, steps, t)
-            self.outcomes[run].reward[t] = _check_reward(reward)
-            end_episode(player.tally, player.coverage, pulled, last)
-            return np.asarray(pulled)
 
-        return play_one, stepwise.memory if isinstance(plan, StepLearner) else None
+def _play_by_episode(runs: _Runs, workers: int, progress: Callable[[int, int], None]) -> None:
+    """Ask the policy for a plan before each episode, for all runs at once, and play it."""
+    problem, rngs = runs.problem, runs.rngs()
+    numbers, settings = range(problem.runs), [runs.settings(run) for run in range(problem.runs)]
+    pulled = np.zeros((problem.runs, problem.n_arms))
+    at = [
+        _Episode(runs.new_state(run), new_steps(problem.transitions[run]), runs.record_of(run), pulled[run])
+        for run in numbers
+    ]
+    memory = None
+    with ThreadPoolExecutor(min(workers, problem.runs), thread_name_prefix="meritfair") as pool:
+        for t in range(problem.episodes):
+            counts = _counts([each.state for each in at])
+            states = np.stack([each.state.chains.state for each in at]).astype(np.int64)
+            step = t * problem.horizon
+            view = View(counts, t + 1, problem.budget, problem.transitions, rngs, states, memory, step)
+            plan = check_plan(runs.policy.plan(view), problem.n_arms, problem.budget, (problem.runs,))
+            playable = _playable(plan, problem, memory)
+            list(pool.map(playable.play_episode, repeat(t), numbers, settings, at))
+            memory = playable.learned
+            _measure_plan(runs, t, plan, pulled, counts)
+            runs.control[:, 0] = t + 1
+            runs.tell(progress)
+    for run, each in enumerate(at):
+        runs.keep(run, each.state)
+
+
+def _counts(states: list[RunState]) -> Counts:
+    """Return what was counted in each run."""
+    visits, good = (
+        np.stack([getattr(state.tally, name).transpose(2, 0, 1) for state in states]).astype(np.int64)
+        for name in ("visits", "good")
+    )
+    return Counts(visits, good)
+
+
+def _measure_plan(runs: _Runs, t: int, plan: Plan, pulled: FloatArray, counts: Counts) -> None:
+    """Note the regrets of an episode planned in Python: of the plan, or of the pulls if they depend on states."""
+    problem, record, K = runs.problem, runs.record, runs.problem.budget
+    share, exposure, made = plan.share(K), _exposure(plan, problem), pulled / problem.horizon
+    share, exposure = made / K if share is None else share, made if exposure is None else exposure
+    record.fairness_regret[:, t] = metrics.fairness_regret(share, runs.fair_share)
+    record.exposure_regret[:, t] = metrics.fairness_regret(exposure, runs.fair_exposure)
+    if problem.criterion.merit.rule() is None:
+        ball = Ball(counts, t + 1, problem.confidence.delta, problem.confidence.ball)
+        optimistic = merit_share(problem.criterion.merit(benefit(ball.upper)))
+        record.fairness_regret_authors[:, t] = metrics.fairness_regret(optimistic, runs.fair_share)

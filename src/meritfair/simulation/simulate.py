@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -24,60 +23,21 @@ from meritfair.core.machine import available_cores, check_size
 from meritfair.core.progress import following
 from meritfair.core.seeding import fresh_seed
 from meritfair.model.arms import Arms
-from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed, plain
+from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.policies.own import as_policy
+from meritfair.simulation.problem import Problem
 from meritfair.simulation.run import Run
 from meritfair.simulation.runner import play
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from meritfair.core.arrays import FloatArray
     from meritfair.core.progress import Progress
     from meritfair.policies.plans import Plan
 
-__all__ = ["Problem", "arms_of_runs", "make_policy", "simulate"]
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """What is simulated: the arms of each run, the budget, the length, and the fairness criterion."""
-
-    transitions: FloatArray  # (runs, N, 2, 2)
-    names: tuple[str, ...]
-    budget: int
-    episodes: int
-    horizon: int
-    carry_states: bool
-    criterion: Criterion
-    confidence: Confidence
-    exposure_regret: bool
-    first_run: int = 0
-
-    @property
-    def runs(self) -> int:
-        """How many independent runs there are."""
-        return len(self.transitions)
-
-    @property
-    def n_arms(self) -> int:
-        """How many arms there are."""
-        return int(self.transitions.shape[1])
-
-    def settings(self) -> dict[str, Any]:
-        """Return everything but the arms' probabilities as plain values."""
-        return {
-            "names": list(self.names),
-            "budget": self.budget,
-            "episodes": self.episodes,
-            "horizon": self.horizon,
-            "carry_states": self.carry_states,
-            **self.criterion.settings(),
-            **plain(self.confidence),
-            "first_run": self.first_run,
-        }
+__all__ = ["arms_of_runs", "make_policy", "simulate"]
 
 
 def _of_policy(_arms: Any, policy: Any, **_: Any) -> tuple[Criterion, Confidence]:
@@ -176,14 +136,14 @@ def simulate(
         criterion=fair,
         confidence=sure,
         exposure_regret=check_flag("exposure_regret", exposure_regret),
+        seed=fresh_seed(seed),
         first_run=check_whole("first_run", first_run, 0),
     )
     fair_merit = fair.merit(np.stack([each.benefit for each in instances]))
-    root = fresh_seed(seed)
     settings = {
         "policy": {"name": policy.name, **policy.settings()},
         "problem": problem.settings(),
-        "seed": root,
+        "seed": problem.seed,
         "versions": {
             "meritfair": meritfair.__version__,
             "numba": numba.__version__,
@@ -191,10 +151,9 @@ def simulate(
             "python": platform.python_version(),
         },
     }
-    run = Run.before(settings, problem.transitions, fair_merit, problem.episodes)
     with following(progress, policy.name) as tell:
-        play(problem, policy, run, root, threads, tell)
-    return run
+        measured = play(problem, policy, fair_merit, threads, tell)
+    return Run(settings=settings, transitions=problem.transitions, fair_merit=fair_merit, **measured)
 
 
 def arms_of_runs(arms: Arms | Sequence[Arms], runs: int | None) -> tuple[list[Arms], int]:

@@ -1,0 +1,59 @@
+"""What is simulated: the arms of each run, the budget, the length, and what counts as fair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from meritfair.model.criterion import plain
+
+if TYPE_CHECKING:
+    from meritfair.core.arrays import FloatArray
+    from meritfair.model.criterion import Confidence, Criterion
+
+__all__ = ["Problem"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is simulated; everything is checked, and the same for all policies that are compared."""
+
+    transitions: FloatArray  # (runs, N, 2, 2)
+    names: tuple[str, ...]
+    budget: int
+    episodes: int
+    horizon: int
+    carry_states: bool
+    criterion: Criterion
+    confidence: Confidence
+    exposure_regret: bool
+    seed: int
+    first_run: int = 0
+
+    @property
+    def runs(self) -> int:
+        """How many independent runs there are."""
+        return len(self.transitions)
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return int(self.transitions.shape[1])
+
+    @property
+    def integrates(self) -> bool:
+        """Whether exposures of sequential draws are found by an integral in each episode."""
+        return self.exposure_regret and self.budget > 1
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything but the transition probabilities and the seed as plain values."""
+        return {
+            "names": list(self.names),
+            "budget": self.budget,
+            "episodes": self.episodes,
+            "horizon": self.horizon,
+            "carry_states": self.carry_states,
+            **self.criterion.settings(),
+            **plain(self.confidence),
+            "first_run": self.first_run,
+        }
