@@ -1,4 +1,4 @@
-r"""Step by step: Q-learning by state and age, for arms that have so many pulls in every window (FaWT-Q).
+r"""Step by step: Q-learning by state and age, for arms that have a number of pulls in every window (FaWT-Q).
 
 An arm's *age* l is the steps since its last pull. Let s be its state, a the action, s' the next state and l' the next
 age. There are three ways to move Q(s, l, a), and one index, Q(s, l, 1) - Q(s, l, 0):

@@ -1,7 +1,7 @@
 r"""Lotteries among many arms: who has arrived by some time, and then who arrives next, or who left last.
 
 Choose a time. Whether arm i has arrived by then is a coin with chance :math:`1 - e^{-w_i t}`, 64 steps at a time. The
-time is such that mostly somewhat fewer than K have arrived. Where arrivals are missing, the race goes on, and since it
+time is such that mostly somewhat fewer than K have arrived. Where arrivals are missing, the race continues. Since it
 has no memory, each next arrival is in proportion to the weights of those who are left: an alias table proposes,
 and who has arrived already is proposed in vain. Arms with :math:`w_i t > 2` are not in the table, because most of them
 have arrived; those that have not are listed. Where there are too many arrivals, the race runs backwards until
@@ -65,7 +65,7 @@ _TIME, _ARRIVALS, _LIGHT_WEIGHT = range(3)
 def draw_by_arrival(
     lottery: Lottery, source: WordArray, given: FloatArray, budget: int, words: int, bits_in_last: int, new: bool
 ) -> int:
-    """Draw the pulls of so many words of steps by weights, which are `new` or those of the last call."""
+    """Draw the pulls of that many words of steps by weights, which are `new` or those of the last call."""
     n_arms, weights, facts = len(given), lottery.floats[WEIGHTS], lottery.facts
     if new:
         repeats = take_weights(weights, facts, given, budget)
@@ -343,7 +343,7 @@ def _admit_late(
     missing: int,
     most_in_vain: int,
 ) -> int:
-    """Go on with the race at a step where heavy arms are late; return how many arrivals are missing after that.
+    """Continue the race at a step where heavy arms are late; return how many arrivals are missing after that.
 
     A late arm is proposed as if each had the largest weight of them, and admitted in proportion to its own.
     """

@@ -59,7 +59,7 @@ class Chains(NamedTuple):
     """What moves the arms; arrays are flat, as views cost time in kernels."""
 
     limits: WordArray  # the chances of each lane's arm, as thresholds
-    work: WordArray  # lanes at work: all of them, or one block if there is one word at a time
+    work: WordArray  # lanes in use: all of them, or one block if there is one word at a time
     state: WordArray  # (N,), 0 or 1
 
 
@@ -77,12 +77,12 @@ def new_chains(transitions: FloatArray, words: int) -> Chains:
     """Return chains of arms with these probabilities of a good next state, (N, 2, 2), for that many words at a time."""
     n_arms = len(transitions)
     blocks = -(-n_arms * words // LANES)
-    at_work = blocks if words > 1 else 1
+    in_use = blocks if words > 1 else 1
     lanes = thresholds(transitions)[np.arange(blocks * LANES) % n_arms]  # (lanes, 2, 2) by state and action
     rows = [lanes[:, 0, 0], lanes[:, 0, 0] ^ lanes[:, 0, 1], lanes[:, 1, 0], lanes[:, 1, 0] ^ lanes[:, 1, 1]]
     return Chains(
         np.stack([row.reshape(blocks, LANES) for row in rows], axis=1).ravel(),
-        np.zeros(at_work * _WORK * LANES, np.uint64),
+        np.zeros(in_use * _WORK * LANES, np.uint64),
         np.zeros(n_arms, np.uint64),
     )
 

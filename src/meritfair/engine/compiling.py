@@ -1,7 +1,7 @@
 """How kernels are compiled, and where the result is kept.
 
-Numba notices a change in the file of a cached function, but not in the files of what it calls, and would go on
-with wrong machine code; and it runs whatever bytes its cache holds. So the engine keeps its machine code itself: in a
+Numba notices a change in the file of a cached function, but not in the files of what it calls, and would use
+wrong machine code; and it runs whatever bytes its cache holds. So the engine keeps its machine code itself: in a
 directory named by a hash of all its source (another source, another directory), a file for each function, signature
 and processor, with a checksum. Where nothing can be written, each process compiles for itself.
 

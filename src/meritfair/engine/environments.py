@@ -134,15 +134,15 @@ def step_environments(
         high, low, c_high, c_low = words[place, 0], words[place, 1], words[place, 2], words[place, 3]
         starts, total = steps[place] >= horizon, 0
         for arm in range(n_arms):
-            luck, high, low = _advance(high, low, c_high, c_low)
+            number, high, low = _advance(high, low, c_high, c_low)
             chance = 0.5 if starts else chances[arm, states[place, arm], actions[place, arm]]
-            states[place, arm] = luck < chance
-            total += luck < chance
+            states[place, arm] = number < chance
+            total += number < chance
         for arm in range(n_arms):
             masks[place, arm] = 1
         for arm in range(len(availability)):
-            luck, high, low = _advance(high, low, c_high, c_low)
-            masks[place, arm] = luck < availability[arm]
+            number, high, low = _advance(high, low, c_high, c_low)
+            masks[place, arm] = number < availability[arm]
         words[place, 0], words[place, 1] = high, low
         steps[place] = 0 if starts else steps[place] + 1
         good[place] = total

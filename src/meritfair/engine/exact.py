@@ -6,7 +6,7 @@ whose exposures :math:`p_1, p_2, \dots` sum to a whole number as well, stand in 
 
 **Rounding.** A carrier walks along the order with what has been pooled so far, a number :math:`a < 1`, and meets
 arm j. If :math:`a + p_j < 1`, one of the two takes all of it, arm j with chance :math:`p_j / (a + p_j)`, and the other
-is out. Else one of them is pulled, arm j with chance :math:`(1 - a) / (2 - a - p_j)`, and the other goes on with
+is out. Else one of them is pulled, arm j with chance :math:`(1 - a) / (2 - a - p_j)`, and the other continues with
 :math:`a + p_j - 1`. What is pooled never depends on chance, so each arm needs one coin, 64 steps at a time; going back
 along the order then tells which arms were carriers that are pulled in the end.
 
@@ -49,7 +49,7 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 def draw_by_rounding(
     lottery: Lottery, source: WordArray, given: FloatArray, _budget: int, words: int, _bits: int, new: bool
 ) -> int:
-    """Draw the pulls of so many words of steps by dependent rounding of the exposures."""
+    """Draw the pulls of that many words of steps by dependent rounding of the exposures."""
     n_arms, order = len(given), lottery.ints[ORDER]
     pulls, coins, limits, flips = (
         lottery.words[PULLS],
@@ -94,7 +94,7 @@ def _set_coins(limits: WordArray, flips: WordArray, order: IntArray, given: Floa
 def draw_systematically(
     lottery: Lottery, source: WordArray, given: FloatArray, _budget: int, words: int, _bits: int, new: bool
 ) -> int:
-    """Draw the pulls of so many words of steps by systematic sampling of the exposures."""
+    """Draw the pulls of that many words of steps by systematic sampling of the exposures."""
     n_arms, order, lengths = len(given), lottery.ints[ORDER], lottery.words[_FLIPS]
     pulls, below, ends, random = (
         lottery.words[PULLS],

@@ -39,7 +39,7 @@ class Race(NamedTuple):
 
 
 def new_race(n_arms: int, budget: int) -> Race:
-    """Return the room for draws of so many arms."""
+    """Return the room for draws of that many arms."""
     return Race(np.zeros((n_arms + 1, budget)), np.zeros(budget + 1), np.zeros(n_arms))
 
 

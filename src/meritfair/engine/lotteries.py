@@ -74,7 +74,7 @@ class Lottery(NamedTuple):
 
 
 def new_lottery(n_arms: int, budget: int, words: int, line: IntArray) -> Lottery:
-    """Return an empty lottery for so many words at a time, with the arms in this line."""
+    """Return an empty lottery for that many words at a time, with the arms in this line."""
     cells = max(LANES, 1 << (n_arms - 1).bit_length())
     lottery = Lottery(
         words=np.zeros((_N_WORDS, max(cells, n_arms * words + 3)), np.uint64),  # coins are tossed by four words

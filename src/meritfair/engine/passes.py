@@ -41,7 +41,7 @@ _MISSING = 3  # row of `words`: steps that miss draws
 def draw_in_passes(
     lottery: Lottery, source: WordArray, given: FloatArray, budget: int, words: int, bits_in_last: int, new: bool
 ) -> int:
-    """Draw the pulls of so many words of steps by weights, which are `new` or those of the last call."""
+    """Draw the pulls of that many words of steps by weights, which are `new` or those of the last call."""
     n_arms, pulls, weights = len(given), lottery.words[PULLS], lottery.floats[WEIGHTS]
     order, limits, facts = lottery.ints[ORDER], lottery.words[LIMITS], lottery.facts
     if new:

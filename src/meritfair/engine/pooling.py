@@ -22,10 +22,11 @@ How many classes there are, C, is decided by the evidence, as approximated by Ch
 
 :math:`n_c` is the expected number of arms in c, and :math:`H_c(s,a)` the information on (x, y) if classes were known,
 its negative eigenvalues taken as 0. What was never seen costs nothing. The uniform prior is a candidate as well:
-it has no parameters, so its evidence is its likelihood, and arms that have nothing in common are left alone.
+it has no parameters, so its evidence is its likelihood, and arms that have nothing in common are not pooled.
 
 The fit of C classes starts from that of C - 1: each class in turn is split along the direction in which the posterior
-means of its arms differ most, and the split with the most evidence is kept. After two more classes in vain it ends.
+means of its arms differ most, and the split with the most evidence is kept. Two more classes
+without a gain end it.
 
 References
 ----------
@@ -83,7 +84,7 @@ class Pool(NamedTuple):
 
 
 def new_pool(n_arms: int, max_classes: int = MAX_CLASSES) -> Pool:
-    """Return room for so many arms and classes, with the uniform prior."""
+    """Return room for that many arms and classes, with the uniform prior."""
     room = Pool(
         arms=np.zeros((max_classes + 1, n_arms)),
         classes=np.zeros((5, max_classes, _COLUMNS)),

@@ -16,7 +16,7 @@ __all__ = ["smallest"]
 def smallest(values: FloatArray, n: int, rank: int, guess: float) -> float:
     """Return the value of this rank (0 is the smallest) among the first n, none of them NaN; changes their order.
 
-    Takes O(n): parts the values around a pivot, first the guess and then a middle one, and goes on in the part that
+    Takes O(n): parts the values around a pivot, first the guess and then a middle one, and continues in the part that
     holds the rank. Parting is without branches: which value comes next cannot be foreseen. It is compiled once for
     False and once for True, which makes selecting a quarter faster.
     """

@@ -1,4 +1,4 @@
-r"""Step by step: so many pulls for every arm in every window, and otherwise the arms with the largest index.
+r"""Step by step: a number of pulls for every arm in every window, and otherwise the arms with the largest index.
 
 *Deadlines.* Every arm is to have at least :math:`\eta` pulls in any L steps in a row. Let :math:`t_1 < t_2 < \dots`
 be the times of an arm's pulls, with :math:`\eta` pulls at times :math:`-\eta, \dots, -1` put before the first. If
@@ -55,7 +55,7 @@ here                   is
 ``oldest``             :math:`d_i - L`
 =====================  ================================
 
-Times are numbers of steps in a whole run, so windows go on from one episode into the next. An arm that was never
+Times are numbers of steps in a whole run, so windows continue from one episode into the next. An arm that was never
 ranked before begins now; what is overdue, because an arm could not be pulled in time, counts as due now.
 """
 
@@ -77,7 +77,7 @@ __all__ = ["keep_windows", "new_windows", "note_pulls", "rank_by_table_in_window
 # The columns of the windows in a memory; they come after those of the policy itself. The first four are settings, the
 # same for all arms; if they are not, because arms have joined, those of the last arm hold. The times of an arm's last
 # pulls are a ring of `least` columns, of which `_SLOT` is the oldest, at time `_OLDEST`; as many follow, to count in.
-_BUDGET, _LEAST, _WINDOW, _LUCK, _SLOT, _OLDEST, _ROOM, _TIMES = range(8)
+_BUDGET, _LEAST, _WINDOW, _SALT, _SLOT, _OLDEST, _ROOM, _TIMES = range(8)
 
 _LEVEL = 1e300  # an index above all others but infinity
 
@@ -86,14 +86,14 @@ _FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)
 _FACTOR_2 = np.uint64(0x94D049BB133111EB)
 
 
-def new_windows(n_arms: int, budget: int, least: int, window: int, luck: FloatArray) -> FloatArray:
+def new_windows(n_arms: int, budget: int, least: int, window: int, salt: FloatArray) -> FloatArray:
     """Return what is known at the start about the windows, shape (..., N, 7 + 2 least).
 
-    `luck` holds a whole number from 0 to 2^53 for each run, by which it breaks ties.
+    `salt` holds a whole number from 0 to 2^53 for each run, by which it breaks ties.
     """
-    memory = np.zeros((*luck.shape, n_arms, _TIMES + 2 * least))
+    memory = np.zeros((*salt.shape, n_arms, _TIMES + 2 * least))
     memory[..., _BUDGET], memory[..., _LEAST], memory[..., _WINDOW] = budget, least, window
-    memory[..., _LUCK] = luck[..., None]
+    memory[..., _SALT] = salt[..., None]
     memory[..., _SLOT] = -1  # not ranked yet
     return memory
 
@@ -122,7 +122,7 @@ def note_pulls(memory: FloatArray, pulled: IntArray, step: int, at: int) -> None
 
 @part
 def _count_deadlines(memory: FloatArray, step: int, span: int, at: int) -> None:
-    """Count the deadlines so many steps ahead, from 0 to below span, down one column after another."""
+    """Count the deadlines that many steps ahead, from 0 to below span, down one column after another."""
     n, least, window = len(memory), setting(memory, at + _LEAST), setting(memory, at + _WINDOW)
     counts = at + _TIMES + least
     row, column = 0, counts
@@ -162,7 +162,7 @@ def keep_windows(memory: FloatArray, index: FloatArray, step: int, at: int) -> N
 
 @part
 def _pick(memory: FloatArray, index: FloatArray, step: int, ahead: int, more: int, all_places: bool, at: int) -> None:
-    """Set the index of so many more arms, the best of those due so many steps ahead, to infinity."""
+    """Set the index of that many more arms, the best of those due that many steps ahead, to infinity."""
     n, room, oldest = len(memory), memory[:, at + _ROOM], memory[:, at + _OLDEST]
     latest = np.float64(step + ahead - setting(memory, at + _WINDOW))
     level = 0  # first all who may be picked, then those who are level with the last
@@ -175,7 +175,7 @@ def _pick(memory: FloatArray, index: FloatArray, step: int, ahead: int, more: in
         if oldest[arm] <= latest and last <= index[arm] < np.inf:
             level += index[arm] == last
             left -= index[arm] > last
-    word = _mixed(np.uint64(setting(memory, at + _LUCK)) + np.uint64(step) * _STRIDE)
+    word = _mixed(np.uint64(setting(memory, at + _SALT)) + np.uint64(step) * _STRIDE)
     for arm in range(n):
         if oldest[arm] <= latest and last <= index[arm] < np.inf:
             if index[arm] > last or left == level:

@@ -88,7 +88,7 @@ def simulate(
     first_run : int
         The number of the first run: 20 makes the runs that would come after the first twenty.
     carry_states : bool
-        Let states run on from one episode to the next, as in life; else each episode starts at random.
+        Carry states over from one episode to the next, as in practice; else each episode starts at random.
     criterion : Criterion, optional
         What counts as fair. By default the policy's own if it draws by merit, else ``Criterion()``: the paper's.
     confidence : Confidence, optional
