@@ -22,7 +22,8 @@ from meritfair.core.texts import for_figure
 from meritfair.datasets.logs import Log
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
-from meritfair.model.merit import Exponential, merit_from_settings
+from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
+from meritfair.model.merit import merit_from_settings
 from meritfair.model.posterior import Prior, fit_prior
 from meritfair.model.uncertainty import Assessment, assess
 from meritfair.simulation.plots import two_panels
@@ -31,14 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from os import PathLike
 
-    import numpy.typing as npt
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from meritfair.core.arrays import FloatArray, IntArray
     from meritfair.core.progress import Progress
-    from meritfair.model.merit import Merit
 
 __all__ = ["ESTIMATES", "Fit", "fit"]
 
@@ -160,19 +159,20 @@ class Fit:
         return figure
 
 
+_EXACT = Criterion(design="exact")
+
+
+@loose_settings_allowed(lambda *_, **__: (_EXACT, Confidence()))
 def fit(
     seen: Log | Counts,
     names: Iterable[str] | None = None,
     *,
-    merit: Merit | None = None,
+    criterion: Criterion = _EXACT,
     budget: int = 1,
-    design: str = "exact",
     estimate: str = "mean",
     level: float = 0.95,
     method: Literal["draws", "delta"] = "draws",
     seed: int = 0,
-    floor: npt.ArrayLike = 0.0,
-    cap: npt.ArrayLike = 1.0,
     progress: Progress = None,
 ) -> Fit:
     """Estimate arms from what was recorded of them, with the benefit and the due exposure of each.
@@ -183,10 +183,10 @@ def fit(
         What was recorded. An arm of which no transition was seen is known by the prior alone.
     names : iterable of str, optional
         Names of the arms, for counts; a log has its own.
-    merit : Merit, optional
-        Merit of a benefit; ``Exponential(3.0)`` by default.
-    budget, design, floor, cap
-        How many arms are pulled at each step, and how they are drawn: as for `fair_exposure`.
+    criterion : Criterion
+        What each arm is due; by default in proportion to Exponential(3), exactly.
+    budget : int
+        Arms pulled at each step.
     estimate : {"mean", "pooled"}
         Each arm by itself, with nothing known beforehand; or with what all arms together say of the classes there are.
     level : float
@@ -209,23 +209,17 @@ def fit(
     """
     known, labels = _known(seen, names)
     pooled = check_choice("estimate", estimate, ESTIMATES) == "pooled"
-    g = Exponential(3.0) if merit is None else merit
     root = fresh_seed(seed)
     posterior = (fit_prior(known) if pooled else Prior.uniform()).posterior(known)
     arms = Arms(posterior.mean, labels)
-    found = assess(
-        posterior, g, budget, design, level=level, method=method, rng=root, floor=floor, cap=cap, progress=progress
-    )
+    found = assess(posterior, criterion, budget, level=level, method=method, rng=root, progress=progress)
     settings = {
         "budget": int(budget),
-        "merit": g.settings(),
-        "design": design,
+        **criterion.settings(),
         "estimate": estimate,
         "level": found.level,
         "method": method,
         "seed": root,
-        "floor": np.asarray(floor, dtype=np.float64).tolist(),
-        "cap": np.asarray(cap, dtype=np.float64).tolist(),
         "versions": {"meritfair": meritfair.__version__, "numpy": np.__version__},
     }
     return Fit(arms, known, found, posterior.chance if pooled else None, settings)

@@ -77,7 +77,7 @@ def test_json_has_the_numbers_of_the_library(call: Any) -> None:
     options = ["-k", "2", "--merit", "affine", "--design", "systematic", "--floor", "0.1", "--cap", "0.8"]
     told = json.loads(call("log.csv", *options, "--level", "0.5", "--seed", "7", "--json").out)
     log = read_log("log.csv")
-    direct = fit(log, merit=mf.Affine(), budget=2, design="systematic", floor=0.1, cap=0.8, level=0.5, seed=7)
+    direct = fit(log, criterion=mf.Criterion(mf.Affine(), "systematic", 0.1, 0.8), budget=2, level=0.5, seed=7)
     assert told["arms"] == direct.table()
     assert told["settings"] == direct.settings
     assert told["log"] == {

@@ -41,9 +41,9 @@ def counts_of(n_arms: int, visits: int = 20, seed: int = 1) -> mf.Counts:
 
 def test_a_fit_is_the_posterior_and_its_assessment() -> None:
     seen = counts_of(6)
-    found = fit(seen, "abcdef", merit=mf.Affine(), budget=2, level=0.8, seed=5, floor=0.1, cap=0.7)
+    found = fit(seen, "abcdef", criterion=mf.Criterion(mf.Affine(), "exact", 0.1, 0.7), budget=2, level=0.8, seed=5)
     posterior = Prior.uniform().posterior(seen)
-    direct = assess(posterior, mf.Affine(), 2, level=0.8, rng=5, floor=0.1, cap=0.7)
+    direct = assess(posterior, mf.Criterion(mf.Affine(), "exact", 0.1, 0.7), 2, level=0.8, rng=5)
     assert found.names == tuple("abcdef")
     assert found.classes is None
     assert found.counts is seen
@@ -68,11 +68,11 @@ def test_a_fit_is_the_posterior_and_its_assessment() -> None:
 
 def test_design_and_method_reach_the_assessment() -> None:
     seen = counts_of(5)
-    found = fit(seen, budget=2, design="sequential", method="delta")
+    found = fit(seen, budget=2, criterion=mf.Criterion(), method="delta")
     assert found.names[4] == "arm-5"
     merit = mf.Exponential(3.0)(mf.benefit(seen.mean))
     np.testing.assert_array_equal(found.assessment.exposure, mf.fair_exposure(merit, 2, "sequential"))
-    direct = assess(Prior.uniform().posterior(seen), mf.Exponential(3.0), 2, "sequential", method="delta")
+    direct = assess(Prior.uniform().posterior(seen), mf.Criterion(), 2, method="delta")
     np.testing.assert_array_equal(found.assessment.exposure_high, direct.exposure_high)
 
 
@@ -152,12 +152,14 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, suffix: str, monkeyp
 
 def test_the_description_names_what_matters() -> None:
     assert repr(fit(counts_of(1, 3))).startswith("Fit(1 arm, 1 pulled at each step · ")
-    told = fit(counts_of(4), budget=2, floor=0.1, cap=[1, 1, 1, 0.9], design="systematic", level=0.9).description
+    told = fit(
+        counts_of(4), budget=2, criterion=mf.Criterion(design="systematic", floor=0.1, cap=[1, 1, 1, 0.9]), level=0.9
+    ).description
     assert told.endswith(
         " · merit exponential:c=3 · design systematic · floor 0.1 · cap of its own for each arm · 90 % intervals"
     )
     own = mf.CustomMerit(lambda mu: 2 + mu, lipschitz=1.0, name="two plus")
-    assert "merit two plus" in fit(counts_of(2), merit=own).description
+    assert "merit two plus" in fit(counts_of(2), criterion=mf.Criterion(own)).description
 
 
 def two_classes(n_arms: int) -> tuple[mf.Counts, AnyArray]:

@@ -740,7 +740,7 @@ def test_a_cap_of_one_is_approached_as_an_arm_was_not_pulled() -> None:
     rows = [(name, t, t > 1 and t <= pulls[name], t < pulls[name]) for t in range(34) for name in pulls]
     log = mf.Log(*zip(*rows, strict=True))
     policy = mf.MeritFair(estimate="mean", design="exact", merit=mf.Exponential(40.0))
-    fit = mf.fit(log, budget=1, merit=policy.merit).assessment.exposure
+    fit = mf.fit(log, budget=1, criterion=mf.Criterion(policy.merit, "exact")).assessment.exposure
     first = policy.start(budget=1, history=log).choose().exposure
     top = int(np.argmax(fit))
     never = log.counts.visits[top, :, 0].sum()

@@ -15,13 +15,20 @@ from scipy import stats
 import meritfair as mf
 from meritfair.core.arrays import AnyArray, BoolArray, FloatArray
 from meritfair.model.posterior import Posterior, Prior
-from meritfair.model.uncertainty import Assessment, assess
+from meritfair.model.uncertainty import Assessment
 
 ALPHA = 1e-4
 COMPARISONS = 12
 LEVEL = ALPHA / COMPARISONS
 Z = stats.norm.ppf(0.975)
 MERIT = mf.Exponential(3.0)
+
+
+def assess(posterior: Any, merit: mf.Merit, budget: int = 1, design: str = "exact", **options: Any) -> Any:
+    bounds = {name: options.pop(name) for name in ("floor", "cap") if name in options}
+    return mf.assess(posterior, mf.Criterion(merit, design, **bounds), budget, **options)
+
+
 KNOWN = np.array([[[0.2, 0.6], [0.5, 0.9]], [[0.3, 0.4], [0.7, 0.8]], [[0.1, 0.1], [0.9, 0.9]]])
 
 

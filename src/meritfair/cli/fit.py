@@ -16,7 +16,7 @@ from meritfair.cli.options import (
     JsonOption,
     MeritOption,
     PlotOption,
-    make_merit,
+    make_criterion,
     number_option,
     out_option,
 )
@@ -74,7 +74,7 @@ def fit(
     from meritfair.datasets.logs import read_log
     from meritfair.fitting import fit as estimate_arms
 
-    g = make_merit(merit)
+    criterion = make_criterion(merit, design, floor, cap)
     check_plot(plot)
     check_out(out, "fits")
     with progress_bar(2) as begin:
@@ -83,14 +83,11 @@ def fit(
         files = Files(out, plot)
         found = estimate_arms(
             seen,
-            merit=g,
+            criterion=criterion,
             budget=budget,
-            design=design,
             estimate=estimate,
             level=level,
             seed=seed,
-            floor=floor,
-            cap=cap,
             progress=begin("intervals"),
         )
     files.save(out, found.save)

@@ -31,6 +31,7 @@ The prior is taken for granted: where it was itself fitted to the counts, interv
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -39,21 +40,20 @@ import numpy as np
 
 from meritfair.core.arrays import frozen
 from meritfair.core.checks import check_budget, check_choice, check_number, check_whole
+from meritfair.core.deprecation import warn_renamed
 from meritfair.core.errors import InputError
 from meritfair.core.progress import following
 from meritfair.core.seeding import fresh_seed, stream
-from meritfair.model.allocation import check_bounds, shared_error
+from meritfair.model.allocation import shared_error
 from meritfair.model.benefit import benefit, benefit_gradient
-from meritfair.model.exposure import check_design, fair_exposure
+from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
+from meritfair.model.merit import Merit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy.typing as npt
-
     from meritfair.core.arrays import FloatArray
     from meritfair.core.progress import Progress
-    from meritfair.model.merit import Merit
     from meritfair.model.posterior import Posterior
 
     Tell: TypeAlias = Callable[[int, int], None]
@@ -96,18 +96,19 @@ class Assessment:
     level: float
 
 
+_EXACT = Criterion(design="exact")
+
+
+@loose_settings_allowed(lambda *_, **__: (_EXACT, Confidence()))
 def assess(
     posterior: Posterior,
-    merit: Merit,
+    criterion: Criterion = _EXACT,
     budget: int = 1,
-    design: str = "exact",
     *,
     level: float = 0.95,
     method: Literal["draws", "delta"] = "draws",
     draws: int | None = None,
     rng: np.random.Generator | int | None = None,
-    floor: npt.ArrayLike = 0.0,
-    cap: npt.ArrayLike = 1.0,
     progress: Progress = None,
 ) -> Assessment:
     """Return the benefit and the due exposure of each arm, with intervals.
@@ -116,9 +117,10 @@ def assess(
     ----------
     posterior : Posterior
         What is known of the arms, without leading axes.
-    merit : Merit
-    budget, design, floor, cap
-        As for `fair_exposure`.
+    criterion : Criterion
+        What each arm is due; by default in proportion to Exponential(3), exactly.
+    budget : int
+        Arms pulled at each step.
     level : float
         With which probability an interval shall hold the truth.
     method : {"draws", "delta"}
@@ -133,10 +135,10 @@ def assess(
 
     Examples
     --------
-    >>> from meritfair import Counts, Exponential
+    >>> from meritfair import Counts, Criterion, Exponential
     >>> from meritfair.model.posterior import Prior
     >>> seen = Counts(visits=[[[90, 90], [90, 90]], [[0, 0], [0, 0]]], good=[[[18, 54], [45, 81]], [[0, 0], [0, 0]]])
-    >>> known = assess(Prior.uniform().posterior(seen), Exponential(1.0), rng=1)
+    >>> known = assess(Prior.uniform().posterior(seen), Criterion(Exponential(1.0)), rng=1)
     >>> known.benefit.round(1), known.benefit_low.round(1), known.benefit_high.round(1)
     (array([0.6, 0. ]), array([ 0.4, -0.6]), array([0.7, 0.7]))
     >>> known.exposure.round(1), known.exposure_low.round(1), known.exposure_high.round(1)
@@ -146,55 +148,55 @@ def assess(
         raise InputError(f"posterior must be of arms alone, without leading axes, got shape {posterior.chance.shape}")
     n_arms = len(posterior.chance)
     K = check_budget(budget, n_arms)
-    rules = _Rules(merit, K, check_design(design, floor, cap), *check_bounds(floor, cap, n_arms, K))
+    if isinstance(criterion, Merit):
+        warn_renamed("merit of assess", "criterion=mf.Criterion(...)")
+        criterion = dataclasses.replace(_EXACT, merit=criterion)
+    due = _Due(criterion, K, *criterion.bounds(n_arms, K))
     share = check_number("level", level, 0.0, 1.0, open_ends=True)
     check_choice("method", method, METHODS)
-    default = _SLOW_DRAWS if rules.slow else _DRAWS
+    default = _SLOW_DRAWS if due.slow else _DRAWS
     number = default if draws is None else check_whole("draws", draws, 1)
     mu = benefit(posterior.mean)
-    g = merit(mu)
-    e = rules.exposure(g)
+    g = criterion.merit(mu)
+    e = criterion.exposure(g, K)
     with following(progress, "intervals") as tell:
         if method == "delta":
-            ends = _by_delta(posterior, rules, mu, g, e, share, tell)
+            ends = _by_delta(posterior, due, mu, g, e, share, tell)
         else:
             source = rng if isinstance(rng, np.random.Generator) else stream(fresh_seed(rng), "bootstrap")
-            ends = _by_draws(posterior, rules, share, number, source, tell)
+            ends = _by_draws(posterior, due, share, number, source, tell)
     low, high, e_low, e_high = map(frozen, ends)
     return Assessment(frozen(mu), low, high, frozen(g), frozen(e), e_low, e_high, share)
 
 
 @dataclass(frozen=True)
-class _Rules:
-    """From benefits to exposures."""
+class _Due:
+    """What arms are due, with a floor and a cap for each."""
 
-    merit: Merit
+    criterion: Criterion
     budget: int
-    design: str
     floor: FloatArray
     cap: FloatArray
 
     @property
     def slow(self) -> bool:
         """Whether exposures are those of the sequential draw of several arms."""
-        return self.design == "sequential" and 1 < self.budget < len(self.floor)
+        return self.criterion.design == "sequential" and 1 < self.budget < len(self.floor)
 
     def exposure(self, merits: FloatArray) -> FloatArray:
-        return fair_exposure(merits, self.budget, self.design, floor=self.floor, cap=self.cap)
+        return self.criterion.exposure(merits, self.budget)
 
 
-def _by_draws(
-    posterior: Posterior, rules: _Rules, level: float, draws: int, rng: np.random.Generator, tell: Tell
-) -> Ends:
+def _by_draws(posterior: Posterior, due: _Due, level: float, draws: int, rng: np.random.Generator, tell: Tell) -> Ends:
     """Return the ends of intervals as quantiles over draws."""
     n_arms = len(posterior.chance)
-    chunk = 1 if rules.slow else max(1, _CHUNK // (4 * n_arms))
+    chunk = 1 if due.slow else max(1, _CHUNK // (4 * n_arms))
     benefits, exposures = np.empty((draws, n_arms)), np.empty((draws, n_arms))
     for start in range(0, draws, chunk):
         rows = slice(start, min(start + chunk, draws))
         chances = posterior.draw(rng, rows.stop - start)
         benefits[rows] = benefit(np.clip(chances, _EDGE, 1 - _EDGE))
-        exposures[rows] = rules.exposure(rules.merit(benefits[rows]))
+        exposures[rows] = due.exposure(due.criterion.merit(benefits[rows]))
         tell(rows.stop, draws)
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(benefits, tails, axis=0, overwrite_input=True)
@@ -204,7 +206,7 @@ def _by_draws(
 
 def _by_delta(
     posterior: Posterior,
-    rules: _Rules,
+    due: _Due,
     mu: FloatArray,
     merits: FloatArray,
     exposure: FloatArray,
@@ -213,16 +215,16 @@ def _by_delta(
 ) -> Ends:
     """Return the ends of intervals by linear error propagation."""
     spread = np.sqrt(_benefit_variance(posterior))
-    moved = rules.merit.derivative(mu) / merits * spread  # how far the logarithm of each merit may be off
-    if rules.slow:
-        e_spread = np.sqrt(_moving_each(merits, exposure, rules, tell) ** 2 @ moved**2)
+    moved = due.criterion.merit.derivative(mu) / merits * spread  # how far the logarithm of each merit may be off
+    if due.slow:
+        e_spread = np.sqrt(_moving_each(merits, exposure, due, tell) ** 2 @ moved**2)
     else:
-        free = (exposure > rules.floor) & (exposure < rules.cap)
+        free = (exposure > due.floor) & (exposure < due.cap)
         shared = np.where(free, exposure, 0.0)
         e_spread = shared_error(shared / max(shared.sum(), np.finfo(float).tiny), (shared * moved) ** 2)
     z = NormalDist().inv_cdf((1 + level) / 2)
     low, high = np.clip([mu - z * spread, mu + z * spread], -1.0, 1.0)
-    e_low, e_high = np.clip([exposure - z * e_spread, exposure + z * e_spread], rules.floor, rules.cap)
+    e_low, e_high = np.clip([exposure - z * e_spread, exposure + z * e_spread], due.floor, due.cap)
     return low, high, e_low, e_high
 
 
@@ -236,12 +238,12 @@ def _benefit_variance(posterior: Posterior) -> FloatArray:
     return np.asarray((posterior.chance * (within + between**2)).sum(axis=-1))
 
 
-def _moving_each(merits: FloatArray, exposure: FloatArray, rules: _Rules, tell: Tell) -> FloatArray:
+def _moving_each(merits: FloatArray, exposure: FloatArray, due: _Due, tell: Tell) -> FloatArray:
     """Return the derivative of exposure i by the logarithm of merit j, moving one arm at a time."""
     result = np.empty((len(merits), len(merits)))
     for j in range(len(merits)):
         moved = merits.copy()
         moved[j] *= np.exp(_STEP)
-        result[:, j] = (rules.exposure(moved) - exposure) / _STEP
+        result[:, j] = (due.exposure(moved) - exposure) / _STEP
         tell(j + 1, len(merits))
     return result
