@@ -209,7 +209,11 @@ def test_pooling_tells_classes_apart_and_narrows_intervals(tmp_path: Path) -> No
         (counts_of(3), {"budget": 4}, "budget must be between 1 and the 3 arms, got 4"),
         (counts_of(3), {"level": 0}, "level must lie strictly between 0 and 1, got 0"),
         (counts_of(3), {"seed": -1}, "seed must be at least 0, got -1"),
-        (counts_of(3), {"cap": [0.5, 0.5]}, "cap must be one number, or one for each of the 3 arms, got shape (2,)"),
+        (
+            counts_of(3),
+            {"criterion": mf.Criterion(design="exact", cap=[0.5, 0.5])},
+            "cap must be one number, or one for each of the 3 arms, got shape (2,)",
+        ),
     ],
 )
 def test_mistakes_are_named(seen: Any, options: dict[str, Any], message: str) -> None:
