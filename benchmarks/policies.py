@@ -47,7 +47,7 @@ class PublishedWIQL(mf.Policy):
     """WIQL without what is changed in it here; the paper's discount is 1."""
 
     name: ClassVar[str] = "published-wiql"
-    constant = True
+    plans_once = True
     discount: float = 1.0
 
     def plan(self, view: mf.policies.View) -> mf.policies.StepLearner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import meritfair as mf
 from meritfair import testing
 from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.policies import Lottery, Policy, PriorityTable, Rotation, StepLearner, View, registry
-from meritfair.policies.drawing import Situation
+from meritfair.policies.drawing import Ranking, Situation, Step
 from meritfair.policies.learner import Choice, Learner
 from meritfair.testing import CHECKS, Check, ConformanceError, cases, check_policy
 
@@ -40,7 +41,7 @@ class Hopeful(Policy):
 
     def plan(self, view: View) -> Lottery:
         seen = view.counts.visits.sum(axis=(-1, -2))
-        noise = np.reshape([luck.random(view.n_arms) for luck in view.luck], seen.shape)
+        noise = np.reshape([rng.random(view.n_arms) for rng in view.rngs], seen.shape)
         return Lottery(np.exp(gain(view).mean(axis=-1) + noise) + self.bonus / (1 + seen))
 
 
@@ -137,8 +138,8 @@ def favours_the_first(view: View) -> Lottery:
     return Lottery(merit)
 
 
-def favours_the_first_by_luck(view: View) -> PriorityTable:
-    index = np.stack([luck.random(view.n_arms) for luck in view.luck])
+def favours_the_first_by_chance(view: View) -> PriorityTable:
+    index = np.stack([rng.random(view.n_arms) for rng in view.rngs])
     index[:, 0] += 1
     return PriorityTable.of(index.reshape(view.counts.visits.shape[:-2]))
 
@@ -209,11 +210,11 @@ def leaks_between_runs(view: View) -> Lottery:
 
 
 def depends_on_the_number_of_runs(view: View) -> Lottery:
-    return Lottery(np.exp(len(view.luck) * gain(view).mean(axis=-1)))
+    return Lottery(np.exp(len(view.rngs) * gain(view).mean(axis=-1)))
 
 
-def shares_luck_between_runs(view: View) -> PriorityTable:
-    return PriorityTable.of(view.luck[0].random(view.counts.visits.shape[:-2]))
+def shares_rngs_between_runs(view: View) -> PriorityTable:
+    return PriorityTable.of(view.rngs[0].random(view.counts.visits.shape[:-2]))
 
 
 class Boastful(Lottery):
@@ -241,23 +242,27 @@ class BoastfulInSimulation(Lottery):
     def weights(self, budget: int) -> FloatArray:
         return np.ones(self.merit.shape)
 
-    def at(self, states: IntArray, turn: FloatArray) -> Lottery:
-        return Lottery(np.ones(self.n_arms))
+    def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
+        return Lottery(np.ones(self.n_arms)).play(now, budget, rng)
+
+
+class UpsideDown(Ranking):
+    """Draws those who have no chance."""
+
+    def among(self, available: BoolArray, budget: int) -> Ranking:
+        return UpsideDown(self.index[available])
+
+    def draw(self, budget: int, rng: np.random.Generator) -> BoolArray:
+        pulled = np.zeros(len(self.index), np.bool_)
+        pulled[np.argsort(self.index)[:budget]] = True
+        return pulled
 
 
 class Contrary(PriorityTable):
     """Pulls those who have no chance."""
 
-    def at(self, states: IntArray, turn: FloatArray) -> PriorityTable:
-        return Contrary(self.index)
-
-    def among(self, available: BoolArray, budget: int) -> PriorityTable:
-        return Contrary(self.index[available])
-
-    def draw(self, budget: int, rng: np.random.Generator) -> BoolArray:
-        pulled = np.zeros(self.n_arms, np.bool_)
-        pulled[np.argsort(self.index[:, 0])[:budget]] = True
-        return pulled
+    def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
+        return now.draw(UpsideDown(self.index[:, 0]), budget, rng)
 
 
 def distinct(view: View) -> FloatArray:
@@ -290,7 +295,7 @@ class SaysItIsConstant(Policy):
     """Plans anew for each episode, but says that it does not."""
 
     name: ClassVar[str] = "says-it-is-constant"
-    constant = True
+    plans_once = True
 
     def plan(self, view: View) -> PriorityTable:
         return by_gain(view)
@@ -313,7 +318,7 @@ class ForgetsInLife(Policy):
     """Goes on from its memory in a simulation, where it is asked once, and begins anew in life."""
 
     name: ClassVar[str] = "forgets-in-life"
-    constant = True
+    plans_once = True
 
     def plan(self, view: View) -> StepLearner:
         memory = np.zeros((*view.counts.visits.shape[:-2], 2)) + view.episode
@@ -394,11 +399,11 @@ BROKEN: list[tuple[Any, Check, str]] = [
     (first_comes_first, testing.check_ties, "in 120 first rounds arm 0 was pulled 120 times, and 40.0 is the mean"),
     (first_comes_first_later, testing.check_ties, "in 120 rounds after a history that was the same for all arms arm 0"),
     (first_comes_first_in_simulation, testing.check_ties, "in 120 simulations of 10 steps .* arm 0 was pulled"),
-    (favours_the_first_by_luck, testing.check_ties, "in 120 first rounds arm 0 was pulled 120 times"),
+    (favours_the_first_by_chance, testing.check_ties, "in 120 first rounds arm 0 was pulled 120 times"),
     (favours_the_first, testing.check_relabelling, "after the same history that of arm"),
     (looks_at_neighbours, testing.check_relabelling, "after the same history that of arm"),
-    (favours_the_first_by_luck, testing.check_relabelling, "on average"),
-    (draws_from_the_global_generator, testing.check_seeds, "random numbers that are not from View.luck"),
+    (favours_the_first_by_chance, testing.check_relabelling, "on average"),
+    (draws_from_the_global_generator, testing.check_seeds, "random numbers that are not from View.rngs"),
     (Counting(), testing.check_seeds, "changes itself between plans: it keeps hidden state"),
     (Alternating(), testing.check_seeds, "changes itself between plans: it keeps hidden state"),
     (alternates_by_a_global, testing.check_seeds, "keeps hidden state outside of itself"),
@@ -406,8 +411,8 @@ BROKEN: list[tuple[Any, Check, str]] = [
     (leaves_the_ranking_to_chance, testing.check_seeds, "a run must be the same"),
     (leaks_between_runs, testing.check_runs, "a run must be the same, but as one of 1 and as one of 3"),
     (depends_on_the_number_of_runs, testing.check_runs, "a run must be the same"),
-    (shares_luck_between_runs, testing.check_runs, "a run must be the same"),
-    (draws_from_the_global_generator, testing.check_restart, "random numbers that are not from View.luck"),
+    (shares_rngs_between_runs, testing.check_runs, "a run must be the same"),
+    (draws_from_the_global_generator, testing.check_restart, "random numbers that are not from View.rngs"),
     (Counting(), testing.check_restart, "changes itself between plans: it keeps hidden state"),
     (
         NotPlain(),
@@ -416,7 +421,7 @@ BROKEN: list[tuple[Any, Check, str]] = [
     ),
     (leaks_between_runs, testing.check_runs_together, "but the merit of plans was another in run 0"),
     (depends_on_the_number_of_runs, testing.check_runs_together, "planned as if it were alone"),
-    (shares_luck_between_runs, testing.check_runs_together, "but the index of plans was another"),
+    (shares_rngs_between_runs, testing.check_runs_together, "but the index of plans was another"),
     (changes_its_view, testing.check_runs_together, "leave its view as it is, but it has changed true_transitions"),
     (changes_the_memory_of_its_view, testing.check_runs_together, "leave its view as it is, but it has changed memory"),
     (Counting(), testing.check_no_secrets, "changes itself between plans: it keeps hidden state"),
@@ -507,7 +512,7 @@ def test_losing_what_was_seen_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def forgetful(self: Learner, arms: Any) -> None:
         leave(self, arms)
-        self._arms.visits[:] = self._arms.good[:] = 0
+        self._record.arms.visits[:] = self._record.arms.good[:] = 0
 
     with monkeypatch.context() as patch:
         patch.setattr(Learner, "leave", forgetful)
@@ -549,13 +554,13 @@ def test_simulations_that_pull_too_much_or_begin_differently_are_found(
         testing.check_pulls("random")
 
 
-def test_a_learner_that_loses_its_luck_in_a_file_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_learner_that_loses_its_rng_in_a_file_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     to_dict = Learner.to_dict
 
-    def unlucky(self: Learner) -> dict[str, Any]:
-        return {**to_dict(self), "luck": np.random.default_rng(1).bit_generator.state}
+    def without(self: Learner) -> dict[str, Any]:
+        return {**to_dict(self), "rng": np.random.default_rng(1).bit_generator.state}
 
-    monkeypatch.setattr(Learner, "to_dict", unlucky)
+    monkeypatch.setattr(Learner, "to_dict", without)
     with pytest.raises(ConformanceError, match="must be the same, but in round 1 of one that went on and of a learner"):
         testing.check_restart("random")
 
@@ -580,7 +585,10 @@ def test_a_registered_policy_that_is_not_made_again_from_its_settings_is_found(
 
 
 def test_rotations_may_not_lose_their_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Rotation, "at", lambda self, states, turn: PriorityTable.of(np.arange(float(self.length))))
+    def play(self: Rotation, now: Situation, budget: int, rng: np.random.Generator) -> Step:
+        return now.draw(Ranking(np.arange(float(self.length))), budget, rng)
+
+    monkeypatch.setattr(Rotation, "play", play)
     with pytest.raises(ConformanceError, match="arms that are alike must be pulled alike"):
         testing.check_ties("round-robin")
     with pytest.raises(ConformanceError, match="live use and simulation must agree"):
@@ -591,10 +599,10 @@ def test_a_learner_that_does_not_learn_is_found(monkeypatch: pytest.MonkeyPatch)
     observe = Learner.observe
 
     def unteachable(self: Learner, *seen: Any) -> None:
-        memory = self._arms.memory
+        memory = self._record.arms.memory
         before = None if memory is None else memory.copy()
         observe(self, *seen)
-        self._arms.memory = before
+        self._record.arms.memory = before
 
     monkeypatch.setattr(Learner, "observe", unteachable)
     with pytest.raises(ConformanceError, match=r"the mean sum of squares of pulls was .* live and .* simulated"):
@@ -602,13 +610,12 @@ def test_a_learner_that_does_not_learn_is_found(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_learner_that_does_not_say_who_was_pulled_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    ranking = Situation._ranking
+    ranking = StepLearner._ranking
 
-    def silent(self: Situation, *given: Any) -> PriorityTable:
-        self.rows.pulled[:] = 0
-        return ranking(self, *given)
+    def silent(self: StepLearner, now: Situation, *given: Any) -> Ranking:
+        return ranking(self, dataclasses.replace(now, last_actions=np.zeros_like(now.last_actions)), *given)
 
-    monkeypatch.setattr(Situation, "_ranking", silent)
+    monkeypatch.setattr(StepLearner, "_ranking", silent)
     with pytest.raises(ConformanceError, match="live use and simulation must agree"):
         testing.check_learner_and_simulation("fawt-q")
 

@@ -212,18 +212,18 @@ def test_no_other_division_is_better_for_the_worst_off(data: st.DataObject) -> N
 
 
 def view(
-    n_arms: int = 6, budget: int = 2, runs: tuple[int, ...] = (), *, seed: int = 3, luck: int | None = None
+    n_arms: int = 6, budget: int = 2, runs: tuple[int, ...] = (), *, seed: int = 3, rngs: int | None = None
 ) -> View:
     rng = np.random.default_rng(seed)
     truth = np.sort(rng.uniform(0.05, 0.95, (*runs, n_arms, 2, 2)), axis=-1)
     visits = rng.integers(0, 500, truth.shape)
-    many = int(np.prod(runs)) if luck is None else luck
+    many = int(np.prod(runs)) if rngs is None else rngs
     return View(
         mf.Counts(visits, rng.binomial(visits, truth)),
         episode=9,
         budget=budget,
         true_transitions=truth,
-        luck=tuple(np.random.default_rng(i) for i in range(many)),
+        rngs=tuple(np.random.default_rng(i) for i in range(many)),
     )
 
 
@@ -237,8 +237,8 @@ def view(
         (lambda: policy_of(estimate="truth"), "estimate must be one of known, optimistic, .*, got 'truth'"),
         (lambda: policy_of(delta=0), "delta must lie strictly between 0 and 1, got 0"),
         (lambda: Equitable("aabb").plan(view(5)), "groups must have one label for each of the 5 arms, got 4"),
-        (lambda: Equitable().plan(view(5, luck=0)), "'equitable' needs a generator for each run"),
-        (lambda: Equitable().plan(view(5, runs=(2,), luck=1)), "'equitable' needs a generator for each run"),
+        (lambda: Equitable().plan(view(5, rngs=0)), "'equitable' needs a generator for each run"),
+        (lambda: Equitable().plan(view(5, runs=(2,), rngs=1)), "'equitable' needs a generator for each run"),
         (lambda: group_worth(np.full((3, 2, 2), 0.5), [0, 2, 2]), "groups must number the groups of the 3 arms from 0"),
         (lambda: group_worth(np.full((3, 2, 2), 0.5), [0, 1]), "groups must number the groups of the 3 arms from 0"),
         (lambda: divide_budget(group_worth(np.full((3, 2, 2), 0.5), [0, 0, 1]), 4), "budget must be between 1 and"),
@@ -264,7 +264,7 @@ def test_labels_are_plain_values_however_they_are_written() -> None:
 @pytest.mark.parametrize("welfare", ["maximin", "nash"])
 def test_quotas_are_the_division_on_average_and_the_budget_always(welfare: str) -> None:
     seen, draws = view(12, 5, (1000,), seed=37), 1000
-    shared = View(seen.counts, 9, 5, seen.true_transitions[0], seen.luck)
+    shared = View(seen.counts, 9, 5, seen.true_transitions[0], seen.rngs)
     plan = Equitable("abcd" * 3, welfare).plan(shared)
     division = divide_budget(group_worth(shared.true_transitions, np.arange(12) % 4), 5, welfare)
     assert plan.groups is not None
@@ -283,7 +283,7 @@ def test_a_plan_pulls_by_the_index_for_the_average_reward() -> None:
     plan = Equitable("aabbab").plan(seen)
     np.testing.assert_allclose(plan.index, whittle_index(seen.true_transitions))
     assert np.asarray(plan.quotas).shape == (2, 3, 2)
-    one = View(seen.counts, 9, 2, seen.true_transitions[1, 2], seen.luck)
+    one = View(seen.counts, 9, 2, seen.true_transitions[1, 2], seen.rngs)
     assert np.asarray(Equitable().plan(one).quotas).shape == (2, 3, 6)
 
 
@@ -293,27 +293,27 @@ def test_what_is_known_is_divided_once() -> None:
     assert not np.array_equal(policy.plan(view(6, 2, seed=4)).index, policy.plan(seen).index)
     quotas = [divide_budget(group_worth(seen.true_transitions, [0, 0, 1, 1, 0, 1]), K) for K in (2, 5)]
     for K, expected in zip((2, 5), quotas, strict=True):
-        plan = policy.plan(View(seen.counts, 9, K, seen.true_transitions, seen.luck))
+        plan = policy.plan(View(seen.counts, 9, K, seen.true_transitions, seen.rngs))
         assert np.abs(np.asarray(plan.quotas) - expected).max() < 1
 
 
 @pytest.mark.parametrize("estimate", ["optimistic", "pessimistic", "mean", "thompson"])
-def test_a_learner_plans_for_what_it_believes(estimate: str) -> None:
+def test_a_learner_plans_for_its_estimate(estimate: str) -> None:
     seen = view(6, 3)
     policy = Equitable("aabbab", estimate=estimate, delta=0.2)
     plan = policy.plan(seen)
-    believed = mf.Ball(seen.counts, 9, 0.2).estimate(estimate, (np.random.default_rng(0),))
-    np.testing.assert_allclose(plan.index, whittle_index(believed))
-    division = divide_budget(group_worth(believed, [0, 0, 1, 1, 0, 1]), 3)
+    estimated = mf.Ball(seen.counts, 9, 0.2).estimate(estimate, (np.random.default_rng(0),))
+    np.testing.assert_allclose(plan.index, whittle_index(estimated))
+    division = divide_budget(group_worth(estimated, [0, 0, 1, 1, 0, 1]), 3)
     assert np.abs(np.asarray(plan.quotas) - division).max() < 1
-    assert (policy.constant, policy.oracle) == (False, False)
-    assert (Equitable().constant, Equitable().oracle) == (False, True)
+    assert (policy.plans_once, policy.oracle) == (False, False)
+    assert (Equitable().plans_once, Equitable().oracle) == (False, True)
 
 
 def test_before_anything_is_seen_all_have_the_same_chance() -> None:
     none = mf.Counts(*(np.zeros((2000, 5, 2, 2), np.int64) for _ in range(2)))
-    luck = tuple(np.random.default_rng(i) for i in range(2000))
-    plan = Equitable(estimate="optimistic").plan(View(none, 1, 2, np.full((5, 2, 2), np.nan), luck))
+    rngs = tuple(np.random.default_rng(i) for i in range(2000))
+    plan = Equitable(estimate="optimistic").plan(View(none, 1, 2, np.full((5, 2, 2), np.nan), rngs))
     quotas = np.asarray(plan.quotas)
     assert np.abs(quotas.mean(axis=0) - 0.4).max() < norm.isf(1e-4 / 15 / 2) * np.sqrt(0.4 * 0.6 / 2000)
     pairs = (quotas.T @ quotas / 2000)[np.triu_indices(5, 1)]  # 2 of 5: each pair in one of ten, neighbours too

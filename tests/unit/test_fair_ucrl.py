@@ -159,8 +159,8 @@ def test_programme_says_so_if_it_cannot_be_solved(monkeypatch: pytest.MonkeyPatc
 
 def view_of(counts: mf.Counts, budget: int, episode: int = 9, seed: int = 0, memory: Floats | None = None) -> View:
     runs = int(np.prod(counts.visits.shape[:-3]))
-    luck = tuple(np.random.default_rng((seed, run)) for run in range(runs))
-    return View(counts, episode, budget, np.full(counts.visits.shape, np.nan), luck, memory=memory)
+    rngs = tuple(np.random.default_rng((seed, run)) for run in range(runs))
+    return View(counts, episode, budget, np.full(counts.visits.shape, np.nan), rngs, memory=memory)
 
 
 def some_counts(shape: tuple[int, ...], seed: int = 5) -> mf.Counts:
@@ -210,11 +210,11 @@ def test_runs_planned_together_are_those_planned_alone() -> None:
     counts = some_counts((2, 3, 8))
     together = view_of(counts, 2, memory=np.random.default_rng(7).uniform(-3, 3, (2, 3, 8, 4)))
     plan = FairUCRL(minimum=0.1).plan(together)
-    luck = tuple(np.random.default_rng((0, run)) for run in range(6))
+    rngs = tuple(np.random.default_rng((0, run)) for run in range(6))
     for run, place in enumerate(np.ndindex(2, 3)):
         seen = mf.Counts(counts.visits[place], counts.good[place])
         assert together.memory is not None
-        alone = View(seen, 9, 2, np.full((8, 2, 2), np.nan), luck[run : run + 1], memory=together.memory[place])
+        alone = View(seen, 9, 2, np.full((8, 2, 2), np.nan), rngs[run : run + 1], memory=together.memory[place])
         np.testing.assert_array_equal(FairUCRL(minimum=0.1).plan(alone).memory, plan.memory[place])
 
 
@@ -236,7 +236,7 @@ def test_position_does_not_decide_between_equals() -> None:
         first += index[:, 1] > 0.5
     assert first.sum() == 600
     assert np.abs(first - 120).max() < 4.3 * np.sqrt(300 * 0.4 * 0.6)  # alpha 1e-4 split over 5 arms
-    fixed = View(mf.Counts.none(5), 1, 2, np.full((5, 2, 2), np.nan))  # the planted error: no luck
+    fixed = View(mf.Counts.none(5), 1, 2, np.full((5, 2, 2), np.nan))  # the planted error: no rngs
     alike = [index_of(FairUCRL(minimum=0.0), fixed) for _ in range(3)]
     assert all(np.array_equal(alike[0], each) for each in alike)
 

@@ -51,8 +51,10 @@ class Drive:
 
     def __init__(self, n_arms: int, budget: int, least: int, window: int, seed: int = 0) -> None:
         self.budget, self.step, self.rng = budget, 0, np.random.default_rng(seed)
-        luck = np.array(float(self.rng.integers(2**53)))
-        self.memory = np.concatenate([np.zeros((n_arms, 2)), new_windows(n_arms, budget, least, window, luck)], axis=-1)
+        number = np.array(float(self.rng.integers(2**53)))
+        self.memory = np.concatenate(
+            [np.zeros((n_arms, 2)), new_windows(n_arms, budget, least, window, number)], axis=-1
+        )
         self.pulled = np.zeros(n_arms, np.bool_)
 
     def rank(self, wish: Floats) -> Floats:
@@ -112,9 +114,9 @@ def test_every_window_of_a_long_programme_has_its_pulls(policy: FaWT | FaWTQ, ho
     states, pulls = np.zeros(20, np.int64), np.zeros((10_001, 20), np.int64)
     for step in range(1, 10_001):
         actions = learner.choose(states).actions
-        following = (rng.random(20) < arms.transitions[np.arange(20), states, actions]).astype(np.int64)
-        learner.observe(states, actions, following)
-        states, pulls[step] = following, actions
+        next_states = (rng.random(20) < arms.transitions[np.arange(20), states, actions]).astype(np.int64)
+        learner.observe(states, actions, next_states)
+        states, pulls[step] = next_states, actions
     total = pulls.cumsum(axis=0)
     assert policy.window is not None
     assert (total[policy.window :] - total[: -policy.window]).min() == policy.least  # and no window has fewer
@@ -256,7 +258,7 @@ def test_alike_arms_are_pulled_alike_wherever_they_stand() -> None:
         assert np.abs(gap).max() < 4.7  # 27 comparisons at an overall level of 1e-4
 
 
-def test_a_ranking_is_the_same_each_time_and_another_with_other_luck() -> None:
+def test_a_ranking_is_the_same_each_time_and_another_with_another_rng() -> None:
     same = [competing(11, 3) for _ in range(5)]
     assert all(np.array_equal(each, same[0]) for each in same)
     assert any(not np.array_equal(competing(11, seed), same[0]) for seed in range(10))
@@ -320,15 +322,15 @@ def test_values_and_indices_are_those_of_their_twin(update: str, twin: type[refe
     memory, learn = plan.memory.copy(), plan.learn
     assert learn is not None
     twins = [twin(ages, discount) for _ in range(n_arms)]
-    pulls, states, index = np.zeros(n_arms, np.int64), rng.integers(2, size=n_arms), np.zeros(n_arms)
+    actions, states, index = np.zeros(n_arms, np.int64), rng.integers(2, size=n_arms), np.zeros(n_arms)
     for step in range(400):
-        plan.rank(memory, states, pulls, step, False, index)
+        plan.rank(memory, states, actions, step, False, index)
         np.testing.assert_allclose(index, [each.index(state) for each, state in zip(twins, states, strict=True)])
-        pulls, following = (rng.random(n_arms) < 0.3).astype(np.int64), rng.integers(2, size=n_arms)
-        learn(memory, states, pulls, following)
+        actions, next_states = (rng.random(n_arms) < 0.3).astype(np.int64), rng.integers(2, size=n_arms)
+        learn(memory, states, actions, next_states)
         for arm, each in enumerate(twins):
-            each.learn(int(states[arm]), int(pulls[arm]), int(following[arm]))
-        states = following
+            each.learn(int(states[arm]), int(actions[arm]), int(next_states[arm]))
+        states = next_states
     cells = memory[:, 5 : 5 + 8 * ages].reshape(n_arms, 2, ages, 2, 2)
     for arm, each in enumerate(twins):
         assert len(each.value) == 4 * ages
@@ -341,8 +343,8 @@ def test_values_of_li_and_varakantham_are_a_mean_of_the_last_few_visits() -> Non
     plan = FaWTQ(1, 40, discount=0.0, ages=1, update="li").plan(view(1, 1))
     memory, one, none = plan.memory.copy(), np.ones(1, np.int64), np.zeros(1, np.int64)
     assert plan.learn is not None
-    for following in (one, one, none):
-        plan.learn(memory, none, one, following)
+    for next_states in (one, one, none):
+        plan.learn(memory, none, one, next_states)
     assert memory[0, 6] == pytest.approx(0.375)  # ((0 + 1) / 2 + 1) / 2, and half of that
 
 
@@ -363,13 +365,13 @@ def test_as_published_a_pull_forgets_all_pulls_before_it_unless_the_arm_was_just
 @pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
 def test_values_stay_bounded(discount: float) -> None:
     plan, rng = FaWTQ(discount=discount).plan(view(5, 1)), np.random.default_rng(1)
-    memory, states, pulls = plan.memory.copy(), np.ones(5, np.int64), np.zeros(5, np.int64)
+    memory, states, actions = plan.memory.copy(), np.ones(5, np.int64), np.zeros(5, np.int64)
     good = np.array([0.1, 0.5, 0.9, 0.99, 1.0])  # the last arm is always good: its rewards add up to 20,000
     for step in range(20_000):
-        rank_by_values(memory, states, pulls, step, True, np.zeros(5))
-        pulls, following = np.eye(5, dtype=np.int64)[rng.integers(5)], (rng.random(5) < good).astype(np.int64)
-        learn_relative(memory, states, pulls, following)
-        states = following
+        rank_by_values(memory, states, actions, step, True, np.zeros(5))
+        actions, next_states = np.eye(5, dtype=np.int64)[rng.integers(5)], (rng.random(5) < good).astype(np.int64)
+        learn_relative(memory, states, actions, next_states)
+        states = next_states
     assert np.abs(memory[:, 5:45].reshape(5, 10, 4)[..., :2]).max() < 5
 
 
@@ -412,14 +414,14 @@ def test_fawt_q_learns_whom_to_pull() -> None:
             "round-robin": mf.policies.create("round-robin"),
             "learns": FaWTQ(window=50),
             "learns as li": FaWTQ(window=50, update="li"),
-            "believes": FaWT(window=50, estimate="mean"),
+            "estimates": FaWT(window=50, estimate="mean"),
             "knows": FaWT(window=50),
         }.items()
     }
     floor, most = max(reward["none"], reward["round-robin"]), reward["knows"]
     assert floor + 0.6 * (most - floor) < reward["learns"] < most
     assert floor + 0.3 * (most - floor) < reward["learns as li"] < reward["learns"]
-    assert floor + 0.8 * (most - floor) < reward["believes"] < most * 1.01
+    assert floor + 0.8 * (most - floor) < reward["estimates"] < most * 1.01
 
 
 # ---- settings and plans
@@ -428,8 +430,8 @@ def test_fawt_q_learns_whom_to_pull() -> None:
 def view(n_arms: int, budget: int, runs: tuple[int, ...] = (), seed: int = 0) -> View:
     rng = np.random.default_rng(seed)
     nothing = np.zeros((*runs, n_arms, 2, 2), np.int64)
-    luck = tuple(np.random.default_rng(run) for run in range(int(np.prod(runs))))
-    return View(mf.Counts(nothing, nothing), 1, budget, rng.random((*runs, n_arms, 2, 2)), luck)
+    rngs = tuple(np.random.default_rng(run) for run in range(int(np.prod(runs))))
+    return View(mf.Counts(nothing, nothing), 1, budget, rng.random((*runs, n_arms, 2, 2)), rngs)
 
 
 @pytest.mark.parametrize(
@@ -476,11 +478,11 @@ def test_without_a_window_one_is_chosen_that_can_be_kept(n_arms: int, budget: in
 
 def test_plans_say_who_knows_what() -> None:
     assert FaWT().oracle
-    assert FaWT().constant
+    assert FaWT().plans_once
     assert not FaWT(estimate="mean").oracle
-    assert not FaWT(estimate="mean").constant
+    assert not FaWT(estimate="mean").plans_once
     assert not FaWTQ().oracle
-    assert FaWTQ().constant
+    assert FaWTQ().plans_once
     assert FaWT(3, 9).settings() == {"least": 3, "window": 9, "discount": 1.0, "estimate": "known", "delta": 0.01}
     assert FaWTQ().settings() == {"least": 2, "window": None, "discount": 0.5, "ages": 5, "update": "relative"}
     assert FaWTQ(update="li").settings() == {**FaWTQ().settings(), "discount": 0.95, "update": "li"}
@@ -492,7 +494,7 @@ def test_plans_say_who_knows_what() -> None:
 def test_relabelled_arms_relabel_the_plan(policy: FaWT | FaWTQ) -> None:
     order = np.random.default_rng(1).permutation(8)
     before, after = view(8, 3, (2,)), view(8, 3, (2,))
-    relabelled = View(before.counts, 1, 3, before.true_transitions[:, order], after.luck)
+    relabelled = View(before.counts, 1, 3, before.true_transitions[:, order], after.rngs)
     np.testing.assert_array_equal(policy.plan(relabelled).memory, policy.plan(before).memory[:, order])
 
 
@@ -504,10 +506,10 @@ def test_runs_planned_together_are_planned_as_if_alone(policy: FaWT | FaWTQ) -> 
         alone = view(6, 2)
         one = View(alone.counts, 1, 2, together.true_transitions[place], (np.random.default_rng(run),))
         np.testing.assert_array_equal(memory[place], policy.plan(one).memory)
-    assert len(np.unique(memory[..., -8])) == 6  # luck of their own
+    assert len(np.unique(memory[..., -8])) == 6  # a number of their own
 
 
-def test_a_plan_without_luck_takes_its_own() -> None:
+def test_a_plan_without_rngs_takes_its_own() -> None:
     seen = view(4, 1)
     plans = [FaWT().plan(View(seen.counts, 1, 1, seen.true_transitions)).memory for _ in range(2)]
     assert plans[0].shape == plans[1].shape
@@ -518,7 +520,7 @@ def test_a_new_plan_takes_over_the_windows_and_forgets_the_index() -> None:
     policy, first = FaWT(estimate="mean"), view(5, 2)
     memory = np.arange(5 * 13.0).reshape(5, 13)
     seen = mf.Counts(np.full((5, 2, 2), 100), np.random.default_rng(0).integers(101, size=(5, 2, 2)))
-    plan = policy.plan(View(seen, 2, 2, first.true_transitions, first.luck, memory=memory))
+    plan = policy.plan(View(seen, 2, 2, first.true_transitions, first.rngs, memory=memory))
     np.testing.assert_array_equal(plan.memory[:, 2:], memory[:, 2:])
     np.testing.assert_array_equal(
         plan.memory[:, :2], policy.plan(View(seen, 2, 2, first.true_transitions)).memory[:, :2]

@@ -9,15 +9,15 @@ import pytest
 import meritfair as mf
 from meritfair.model.whittle import pull_advantage, whittle_index
 from meritfair.policies import View
-from meritfair.policies.base import BELIEFS
 from meritfair.policies.soft_fair import SoftFair
 from meritfair.policies.thompson_whittle import ThompsonWhittle
 from meritfair.policies.uc_whittle import UCWhittle
+from meritfair.policies.view import KNOWN_OR_ESTIMATED
 from meritfair.policies.whittle import Myopic, Whittle
 from reference import plain
 
 BOUNDS = ("penalty", "value", "extreme")
-SOFT = [SoftFair(c=2.0, discount=0.8, estimate=estimate, delta=0.05) for estimate in BELIEFS]
+SOFT = [SoftFair(c=2.0, discount=0.8, estimate=estimate, delta=0.05) for estimate in KNOWN_OR_ESTIMATED]
 EVERY = [Whittle(), Whittle(0.7), Myopic(), *(UCWhittle(bound) for bound in BOUNDS), ThompsonWhittle(), *SOFT]
 
 
@@ -26,8 +26,8 @@ def view(seed: int = 1, n_arms: int = 6, episode: int = 9, most: int = 2000) -> 
     rng = np.random.default_rng(seed)
     truth = rng.uniform(0.02, 0.98, (n_arms, 2, 2))
     visits = rng.integers(0, most, (n_arms, 2, 2)) * (rng.random((n_arms, 2, 2)) < 0.8)
-    luck = (np.random.default_rng(seed),)
-    return View(mf.Counts(visits, rng.binomial(visits, truth)), episode, 2, truth, luck)
+    rngs = (np.random.default_rng(seed),)
+    return View(mf.Counts(visits, rng.binomial(visits, truth)), episode, 2, truth, rngs)
 
 
 def index(policy: Any, seen: View) -> Any:
@@ -121,27 +121,27 @@ def test_thompson_whittle_draws_from_the_posterior() -> None:
     assert (index(ThompsonWhittle(0.7), seen) != whittle_index(drawn, 0.7)).all()  # the next draw is another one
 
 
-def test_thompson_whittle_needs_luck_for_each_run() -> None:
+def test_thompson_whittle_needs_an_rng_for_each_run() -> None:
     seen = view()
     with pytest.raises(mf.InputError, match="thompson-whittle needs a generator for each of the 1 runs, got 0"):
         ThompsonWhittle().plan(View(seen.counts, 9, 2, seen.true_transitions))
 
 
-@pytest.mark.parametrize("estimate", BELIEFS)
+@pytest.mark.parametrize("estimate", KNOWN_OR_ESTIMATED)
 def test_soft_fair_draws_by_what_a_pull_gains(estimate: str) -> None:
     seen, again = view(), view()
     plan = SoftFair(c=2.5, discount=0.8, estimate=estimate, delta=0.05).plan(seen)
-    believed = again.true_transitions
+    estimated = again.true_transitions
     if estimate != "known":
-        believed = mf.Ball(again.counts, 9, 0.05).estimate(estimate, again.luck)
+        estimated = mf.Ball(again.counts, 9, 0.05).estimate(estimate, again.rngs)
     assert plan.soft
-    np.testing.assert_array_equal(plan.index, 2.5 * pull_advantage(believed, 0.8))
+    np.testing.assert_array_equal(plan.index, 2.5 * pull_advantage(estimated, 0.8))
 
 
 def test_who_is_an_oracle_and_who_is_constant() -> None:
     for policy in EVERY:
         knows = policy.name in ("whittle", "myopic") or getattr(policy, "estimate", "") == "known"
-        assert (policy.oracle, policy.constant) == (knows, knows)
+        assert (policy.oracle, policy.plans_once) == (knows, knows)
         assert policy.spends_budget
     assert not SoftFair.oracle  # settings of one are not those of all
 
@@ -149,15 +149,15 @@ def test_who_is_an_oracle_and_who_is_constant() -> None:
 def blind(policy: Any, seen: View) -> View:
     """Return the view without the truth, unless the policy may look at it."""
     truth = seen.true_transitions if policy.oracle else np.full_like(seen.true_transitions, np.nan)
-    return View(seen.counts, seen.episode, seen.budget, truth, seen.luck)
+    return View(seen.counts, seen.episode, seen.budget, truth, seen.rngs)
 
 
 @pytest.mark.parametrize("policy", EVERY, ids=repr)
 def test_runs_planned_together_are_planned_as_alone(policy: Any) -> None:
     each = [blind(policy, view(seed)) for seed in (1, 2, 3)]
     counts = mf.Counts(*(np.stack([getattr(v.counts, name) for v in each]) for name in ("visits", "good")))
-    truth, luck = np.stack([v.true_transitions for v in each]), tuple(view(seed).luck[0] for seed in (1, 2, 3))
-    together = index(policy, View(counts, 9, 2, truth, luck))
+    truth, rngs = np.stack([v.true_transitions for v in each]), tuple(view(seed).rngs[0] for seed in (1, 2, 3))
+    together = index(policy, View(counts, 9, 2, truth, rngs))
     assert together.shape == (3, 6, 2)
     np.testing.assert_array_equal(together, [index(policy, v) for v in each])
     if policy.name != "soft-fair" or policy.estimate in ("mean", "known", "thompson"):
@@ -168,7 +168,7 @@ def test_runs_planned_together_are_planned_as_alone(policy: Any) -> None:
 def test_relabelling_arms_relabels_the_plan(policy: Any) -> None:
     seen, order = view(), np.array([3, 0, 5, 1, 4, 2])
     counts = mf.Counts(seen.counts.visits[order], seen.counts.good[order])
-    relabelled = View(counts, 9, 2, seen.true_transitions[order], seen.luck)
+    relabelled = View(counts, 9, 2, seen.true_transitions[order], seen.rngs)
     np.testing.assert_array_equal(index(policy, relabelled), index(policy, seen)[order])
 
 

@@ -1,4 +1,4 @@
-"""A policy at work: what it chooses, sees, keeps in files, and refuses."""
+"""A policy live: what it chooses, sees, keeps in files, and refuses."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def play(learner: Learner, rounds: int, seed: int = 9) -> list[Choice]:
     """Let a learner choose and see everything, in states that have nothing to do with its choices."""
     rng = np.random.default_rng(seed)
     choices = []
-    for states, following in rng.integers(0, 2, (rounds, 2, learner.n_arms)):
+    for states, next_states in rng.integers(0, 2, (rounds, 2, learner.n_arms)):
         choices.append(learner.choose(states))
-        learner.observe(states, choices[-1].actions, following)
+        learner.observe(states, choices[-1].actions, next_states)
     return choices
 
 
@@ -304,23 +304,23 @@ def test_newcomers_are_next_in_a_rotation_and_then_have_the_same_turns() -> None
 
 
 def rank_alike(
-    memory: FloatArray, states: IntArray, pulled: IntArray, step: int, exploring: bool, index: FloatArray
+    memory: FloatArray, states: IntArray, last_actions: IntArray, step: int, exploring: bool, index: FloatArray
 ) -> None:
     index[:] = 0.0
 
 
 def rank_by_first_column(
-    memory: FloatArray, states: IntArray, pulled: IntArray, step: int, exploring: bool, index: FloatArray
+    memory: FloatArray, states: IntArray, last_actions: IntArray, step: int, exploring: bool, index: FloatArray
 ) -> None:
     """Columns: what was learned, how often the arm was pulled, how often it was ranked, the last step."""
-    memory[:, 1] += pulled
+    memory[:, 1] += last_actions
     memory[:, 2] += 1
     memory[:, 3] = step
     index[:] = -np.arange(len(states)) if exploring else memory[:, 0]
 
 
-def learn_good(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
-    memory[:, 0] += following + 0.01 * states + 0.001 * pulls
+def learn_good(memory: FloatArray, states: IntArray, actions: IntArray, next_states: IntArray) -> None:
+    memory[:, 0] += next_states + 0.01 * states + 0.001 * actions
 
 
 def stepwise(explore: Callable[[FloatArray, int], float] | None = None, keeps: bool = True) -> Policy:
@@ -403,7 +403,7 @@ def test_a_chance_to_explore_beyond_its_bounds_is_the_nearest(chance: float) -> 
 
 
 def test_a_ranking_without_numbers_is_refused_and_nothing_has_happened() -> None:
-    def rank(memory: Any, states: Any, pulled: Any, step: int, exploring: bool, index: Any) -> None:
+    def rank(memory: Any, states: Any, last_actions: Any, step: int, exploring: bool, index: Any) -> None:
         memory += 1
         index[:] = 0.0
         if step == 1 and states[0] == 1:
@@ -429,7 +429,7 @@ def test_a_plan_is_made_for_each_episode_from_what_was_seen() -> None:
         seen.append((view.episode, view.step, int(view.counts.visits.sum()), states))
         assert view.memory is None
         assert np.isnan(view.true_transitions).all()
-        assert len(view.luck) == 1
+        assert len(view.rngs) == 1
         return Lottery(np.ones(view.n_arms))
 
     learner = as_policy(watching).start(2, 1, seed=1, horizon=3)
@@ -461,7 +461,7 @@ def test_after_arms_have_changed_a_plan_is_made_at_once() -> None:
 
 def test_a_plan_that_fails_leaves_the_learner_as_it_was() -> None:
     def moody(view: View) -> Lottery:
-        view.luck[0].random()
+        view.rngs[0].random()
         if view.states is not None and view.states[0] == 1:
             raise RuntimeError("not today")
         return Lottery(np.ones(view.n_arms))
@@ -568,8 +568,8 @@ def test_very_many_rounds_are_told_apart_and_take_little_room() -> None:
 
 
 def test_a_step_learner_that_fails_to_learn_takes_nothing_in() -> None:
-    def learn(memory: Any, states: Any, pulls: Any, following: Any) -> None:
-        if following.any():
+    def learn(memory: Any, states: Any, actions: Any, next_states: Any) -> None:
+        if next_states.any():
             raise RuntimeError("not today")
 
     learner, twin = (start(StepLearner(np.zeros((5, 1)), rank_alike, learn)) for _ in range(2))
@@ -943,7 +943,7 @@ def test_a_learner_is_plain_json_and_comes_back_from_it(name: str) -> None:
 
 def test_numbers_that_json_does_not_know_come_back() -> None:
     odd = np.array([[np.inf, -np.inf], [np.nan, 1 / 3], [5e-324, -0.0]])
-    plan = StepLearner(odd, lambda memory, states, pulled, step, exploring, index: index.fill(0.0))
+    plan = StepLearner(odd, lambda memory, states, last_actions, step, exploring, index: index.fill(0.0))
     learner = always(plan).start(3, 1, seed=1)
     learner.choose([0, 0, 0])
     text = json.dumps(learner.to_dict(), allow_nan=False)

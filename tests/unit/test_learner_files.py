@@ -27,9 +27,9 @@ DATA = Path(__file__).parents[1] / "data"
 
 def play(learner: Learner, rounds: int) -> None:
     """Let a learner choose and see everything."""
-    for states, following in np.random.default_rng(9).integers(0, 2, (rounds, 2, learner.n_arms)):
+    for states, next_states in np.random.default_rng(9).integers(0, 2, (rounds, 2, learner.n_arms)):
         choice = learner.choose(states)
-        learner.observe(states, choice.actions, following, round=choice.round)
+        learner.observe(states, choice.actions, next_states, round=choice.round)
 
 
 def sealed(values: dict[str, Any]) -> str:
@@ -76,8 +76,8 @@ def test_a_damaged_file_is_never_taken_for_a_whole_one(damage: Callable[[str], s
 
 
 def test_a_file_of_another_format_is_told(saved: Path) -> None:
-    saved.write_text(saved.read_text().replace("meritfair-learner-2", "meritfair-learner-9"))
-    with pytest.raises(mf.FileError, match="its format is meritfair-learner-9, not meritfair-learner-2"):
+    saved.write_text(saved.read_text().replace("meritfair-learner-3", "meritfair-learner-9"))
+    with pytest.raises(mf.FileError, match="its format is meritfair-learner-9, not meritfair-learner-3"):
         Learner.load(saved)
 
 
@@ -187,7 +187,7 @@ def test_copies_of_a_learner_are_told_apart(twin: Callable[[Learner], Learner], 
     learner.save(saved)
 
 
-@pytest.mark.parametrize("content", ["{}", "not a learner", '{"format": "meritfair-learner-2"}'])
+@pytest.mark.parametrize("content", ["{}", "not a learner", '{"format": "meritfair-learner-3"}'])
 def test_what_is_something_else_is_not_replaced_unless_asked_for(content: str, saved: Path) -> None:
     learner, file = mf.MeritFair().start(3, 1, seed=1), saved.with_name("notes.json")
     file.write_text(content)
@@ -315,29 +315,47 @@ def test_a_setting_that_was_not_there_is_told(saved: Path) -> None:
         Learner.load(file, policy)
 
 
-# ---- files of the first format
+# ---- files of earlier formats
+
+OLD = {  # what the version that has written a file drew next: names and exposures
+    1: [
+        ("Ada", "Dee", [0.5, 0.2222222222222222, 0.7777777777777778, 0.5]),
+        ("Ada", "Dee", [0.8, 0.2, 0.8, 0.2]),
+        ("Ada", "Dee", [0.8181818181818181, 0.18181818181818182, 0.8181818181818181, 0.18181818181818182]),
+    ],
+    2: [
+        ("Dee", "Eve", [0.16666666666666666, 0.16666666666666666, 0.8333333333333334, 0.8333333333333334]),
+        ("Dee", "Eve", [0.15384615384615385, 0.15384615384615385, 0.8461538461538461, 0.8461538461538461]),
+        ("Dee", "Eve", [0.14285714285714285, 0.14285714285714285, 0.8571428571428572, 0.8571428571428572]),
+    ],
+}
 
 
-def test_a_file_of_the_first_format_goes_on_as_it_would_have(tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", OLD)
+def test_a_file_of_an_earlier_format_resumes_as_it_would_have(written: int, tmp_path: Path) -> None:
     file = tmp_path / "learner.json"
-    file.write_bytes((DATA / "learner-1.json").read_bytes())
+    file.write_bytes((DATA / f"learner-{written}.json").read_bytes())
     learner, other = Learner.load(file), Learner.load(file)
-    assert (learner.names, learner.round, learner.departed) == (("Ada", "Cy", "Dee", "Eve"), 5, ())
-    expected = [  # by the version that has written it
-        [0.5, 0.2222222222222222, 0.7777777777777778, 0.5],
-        [0.8, 0.2, 0.8, 0.2],
-        [0.8181818181818181, 0.18181818181818182, 0.8181818181818181, 0.18181818181818182],
-    ]
-    for exposure in expected:
+    first, generation, departed = (5, 2, ()) if written == 1 else (8, 3, ("Bo",))
+    assert (learner.names, learner.round, learner.departed) == (("Ada", "Cy", "Dee", "Eve"), first, departed)
+    for *names, exposure in OLD[written]:
         choice = learner.choose([0, 1, 0, 1])
-        assert (choice.names, choice.exposure.tolist()) == (("Ada", "Dee"), exposure)
+        assert (list(choice.names), choice.exposure.tolist()) == (names, exposure)
         learner.observe([0, 1, 0, 1], choice.actions, [1, 1, 0, 0], round=choice.round)
     learner.save(file)
-    assert json.loads(file.read_text())["format"] == "meritfair-learner-2"
-    assert Learner.load(file).round == 8
+    assert json.loads(file.read_text())["format"] == "meritfair-learner-3"
+    assert Learner.load(file).round == first + 3
     other.choose([0, 1, 0, 1])
-    with pytest.raises(mf.FileError, match="holds generation 2 of this learner"):
+    with pytest.raises(mf.FileError, match=f"holds generation {generation} of this learner"):
         other.save(file)
+
+
+def test_who_left_in_an_earlier_format_returns() -> None:
+    learner = Learner.load(DATA / "learner-2.json")
+    learner.join("Bo")
+    assert learner.counts.visits[-1].tolist() == [[0, 1], [0, 1]]
+    with pytest.raises(mf.InputError, match="'Bo' in round 2 was observed already"):
+        learner.observe({"Bo": 0}, {"Bo": 0}, {"Bo": 0}, round=2)
 
 
 # ---- files with a right checksum and wrong contents
@@ -415,10 +433,10 @@ def test_no_content_of_a_file_is_trusted(tmp_path: Path) -> None:
     assert check_never_trusted(values, paths, tmp_path / "learner.json") > 0.6 * len(paths) * len(CHANGES)
 
 
-@pytest.mark.parametrize("written", [1, 2])
+@pytest.mark.parametrize("written", [1, 2, 3])
 def test_what_a_step_learner_is_to_remember_is_not_trusted(written: int, tmp_path: Path) -> None:
-    first = (DATA / "learner-1.json").read_text()
-    values = json.loads(first) if written == 1 else kept(create("wiql"), tmp_path)
+    old = DATA / f"learner-{written}.json"
+    values = json.loads(old.read_text()) if old.exists() else kept(create("wiql"), tmp_path)
     paths = [path for path in places(values) if len(path) == 1 or "memory" in path]
     check_never_trusted(values, paths, tmp_path / "learner.json")
 
@@ -435,8 +453,8 @@ def test_what_a_step_learner_is_to_remember_is_not_trusted(written: int, tmp_pat
         (("round",), 4, "the last round reported must be between 0 and 4, got 5"),
         (("seed",), None, "seed must be a whole number, got None"),
         (("numbered",), 2, "numbered must be at least 3, got 2"),
-        (("luck", "bit_generator"), "MT19937", "luck must be the state of a PCG64 generator"),
-        (("luck", "state", "state"), -1, "luck must be the state of a PCG64 generator"),
+        (("rng", "bit_generator"), "MT19937", "rng must be the state of a PCG64 generator"),
+        (("rng", "state", "state"), -1, "rng must be the state of a PCG64 generator"),
         (("arms", "visits", 0, 0, 0), -1, "visits must be between 0 and 9007199254740992, got -1"),
         (("arms", "visits", 0, 0, 0), 2.5, "visits must be an array of whole numbers"),
         (("arms", "good", 0, 0, 0), 99, "good must be at most visits, got 99"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import meritfair as mf
 from meritfair.engine.rules import EXACT, ROTATION, SEQUENTIAL, SYSTEMATIC
 from meritfair.model.allocation import learning_cap
 from meritfair.policies import Lottery, Plan, PriorityTable, Rotation, StepLearner, View
+from meritfair.policies.drawing import Observed, Situation
 
 RNG = np.random.default_rng(23)
 merit_fair: Any = mf.MeritFair  # takes bounds of any type
@@ -69,11 +71,11 @@ def test_mistakes_are_named(call: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("estimate", ["optimistic", "mean", "pessimistic"])
-def test_merit_fair_believes_its_point_of_the_ball(estimate: str) -> None:
+def test_merit_fair_uses_its_point_of_the_ball(estimate: str) -> None:
     seen = view()
     plan = mf.MeritFair(merit=mf.Affine(1.0, 2.0), delta=0.2, estimate=estimate).plan(seen)
-    believed = mf.Ball(seen.counts, 9, 0.2).estimate(estimate)
-    np.testing.assert_allclose(plan.merit, 2 + mf.benefit(believed))
+    estimated = mf.Ball(seen.counts, 9, 0.2).estimate(estimate)
+    np.testing.assert_allclose(plan.merit, 2 + mf.benefit(estimated))
 
 
 def test_merit_fair_treats_all_alike_before_it_has_seen_anything() -> None:
@@ -153,7 +155,7 @@ def test_rotation_gives_everyone_the_same() -> None:
 
 
 def test_step_learner_is_measured_by_what_it_does() -> None:
-    def rank(memory: Any, states: Any, pulled: Any, step: int, exploring: bool, index: Any) -> None:
+    def rank(memory: Any, states: Any, last_actions: Any, step: int, exploring: bool, index: Any) -> None:
         index[:] = memory[:, 0]
 
     learner = StepLearner(np.zeros((3, 1)), rank)
@@ -244,28 +246,28 @@ def test_fair_oracle_knows_the_truth_by_every_design() -> None:
 @pytest.mark.parametrize("kind", ["paper", "bernstein", "kl"])
 def test_the_ball_is_the_one_that_was_chosen(policy: Any, kind: str) -> None:
     seen = view()
-    believed = mf.benefit(mf.Ball(seen.counts, 9, 0.2, kind).estimate("optimistic"))
+    estimated = mf.benefit(mf.Ball(seen.counts, 9, 0.2, kind).estimate("optimistic"))
     plan = policy(delta=0.2, ball=kind).plan(seen)
     found = plan.index[:, 0] if isinstance(plan, PriorityTable) else np.log(plan.merit) / 3
-    np.testing.assert_allclose(found, believed, atol=1e-12)
+    np.testing.assert_allclose(found, estimated, atol=1e-12)
 
 
 @pytest.mark.parametrize("policy", [mf.MeritFair(estimate="thompson"), mf.Optimal(estimate="thompson")], ids=repr)
-def test_thompson_draws_its_beliefs_from_the_luck_of_each_run(policy: mf.Policy) -> None:
+def test_thompson_draws_its_estimates_from_the_rng_of_each_run(policy: mf.Policy) -> None:
     seen = view()
 
     def share(*seeds: int, runs: int = 1) -> Any:
         counts = mf.Counts(*(np.broadcast_to(x, (runs, *x.shape)) for x in (seen.counts.visits, seen.counts.good)))
-        luck = tuple(np.random.default_rng(seed) for seed in seeds)
-        return policy.plan(View(counts, 9, 2, seen.true_transitions, luck))
+        rngs = tuple(np.random.default_rng(seed) for seed in seeds)
+        return policy.plan(View(counts, 9, 2, seen.true_transitions, rngs))
 
-    def believed(plan: Any) -> Any:
+    def planned(plan: Any) -> Any:
         return plan.merit if isinstance(plan, Lottery) else plan.index
 
-    one, two = believed(share(1)), believed(share(2))
+    one, two = planned(share(1)), planned(share(2))
     assert (one != two).any()
-    np.testing.assert_array_equal(believed(share(1)), one)
-    np.testing.assert_array_equal(believed(share(1, 2, runs=2)), np.concatenate([one, two]))
+    np.testing.assert_array_equal(planned(share(1)), one)
+    np.testing.assert_array_equal(planned(share(1, 2, runs=2)), np.concatenate([one, two]))
     with pytest.raises(mf.InputError, match="the estimate 'thompson' needs a generator for each run"):
         share()
     with pytest.raises(mf.InputError, match="the estimate 'thompson' needs a generator for each run"):
@@ -279,8 +281,96 @@ def test_a_constant_policy_plans_the_same_whatever_it_sees(name: str) -> None:
         policy.plan(View(counts, episode, seen.budget, seen.true_transitions, (np.random.default_rng(1),)))
         for counts, episode in ((seen.counts, 9), (seen.counts + seen.counts, 77))
     ]
-    if policy.constant:
+    if policy.plans_once:
         assert policy.rule() is None
         for name in vars(plans[0]):
             one, other = (getattr(plan, name) for plan in plans)
             assert one is other or np.array_equal(one, other), name
+
+
+# ---- one step of a plan
+
+
+def situation(memory: Any = None) -> Situation:
+    names, nothing = ("Ada", "Bo", "Cy"), np.zeros(3, np.int64)
+    return Situation(names, nothing, np.array([True, True, False]), nothing, np.array([0.0, 1.0, 2.0]), memory, 4)
+
+
+def rank_by_memory(memory: Any, states: Any, last_actions: Any, step: int, exploring: bool, index: Any) -> None:
+    memory[:, 1] += 1
+    index[:] = memory[:, 0]
+
+
+def learn_next_states(memory: Any, states: Any, actions: Any, next_states: Any) -> None:
+    memory[:, 0] = next_states
+
+
+@pytest.mark.parametrize(
+    ("plan", "exposure", "looks"),
+    [
+        (Lottery(np.array([3.0, 1.0, 4.0])), [0.75, 0.25, 0], False),
+        (PriorityTable.of(np.array([1.0, 2.0, 3.0])), [0, 1, 0], False),
+        (PriorityTable(np.array([[1.0, 0.0], [1.0, 9.0], [3.0, 3.0]])), [0.5, 0.5, 0], True),
+        (PriorityTable(np.array([[0.0, 9.0], [np.log(3), 9.0], [3.0, 9.0]]), soft=True), [0.25, 0.75, 0], True),
+        (Rotation(3), [1, 0, 0], False),
+        (StepLearner(np.array([[1.0, 0], [2.0, 0], [3.0, 0]]), rank_by_memory), [0, 1, 0], True),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Plan) else None,
+)
+def test_every_plan_draws_one_step_with_the_exposures_that_it_states(plan: Plan, exposure: Any, looks: bool) -> None:
+    assert plan.looks_at_states == looks
+    plan.check(3, 1)
+    pulls, rng = np.zeros(3), np.random.default_rng(1)
+    for _ in range(400):
+        step = plan.play(situation(), 1, rng)
+        np.testing.assert_allclose(step.exposure, exposure)
+        pulls += step.pulled
+    assert pulls.sum() == 400
+    # Hoeffding at 1e-4: 400 pulls differ from their mean by at most sqrt(200 ln(2e4)) = 44.5
+    assert np.abs(pulls - 400 * np.array(exposure)).max() < 44.5
+
+
+def test_a_step_of_a_step_learner_changes_nothing_but_what_it_returns() -> None:
+    plan = StepLearner(np.zeros((3, 2)), rank_by_memory, learn_next_states, keeps_memory=False)
+    kept = np.array([[5.0, 1], [4.0, 1], [3.0, 1]])
+    step = plan.play(situation(kept), 1, np.random.default_rng(1))
+    assert step.memory is not None
+    assert step.memory.tolist() == [[5, 2], [4, 2], [3, 2]]
+    seen = Observed(*(np.array(values) for values in ([0, 2], [0, 0], [1, 0], [7, 8])))
+    learned = plan.learn_from(kept, seen)
+    assert learned is not None
+    assert learned.tolist() == [[7, 1], [4, 1], [8, 1]]
+    assert kept.tolist() == [[5, 1], [4, 1], [3, 1]]
+    assert plan.begin(kept).tolist() == np.zeros((3, 2)).tolist()
+    assert StepLearner(np.zeros((3, 2)), rank_by_memory).begin(kept) is kept
+    assert Rotation(3).begin() is None
+
+
+# ---- old names
+
+
+def test_old_names_of_a_view_and_a_plan_warn() -> None:
+    seen = view()
+    with pytest.warns(DeprecationWarning, match="luck is now rngs"):
+        assert seen.luck == seen.rngs
+    with pytest.warns(DeprecationWarning, match="believed is now estimated_transitions"):
+        assert np.array_equal(seen.believed("mean"), seen.estimated_transitions("mean"))
+    with pytest.warns(DeprecationWarning, match="chances is now exposure"):
+        assert Rotation(4).chances(2).tolist() == [0.5] * 4
+
+
+def test_a_policy_that_says_constant_still_plans_once() -> None:
+    with pytest.warns(DeprecationWarning, match="constant is now plans_once") as warned:
+
+        class Old(mf.Random):
+            constant = True
+
+    assert Path(warned[0].filename).name == "test_policies.py"
+    with pytest.warns(DeprecationWarning, match="constant is now plans_once"):
+
+        class Never(mf.Random):
+            constant = False
+
+    assert (Old().plans_once, Never().plans_once, mf.Random().plans_once) == (True, False, True)
+    with pytest.warns(DeprecationWarning, match="constant is now plans_once"):
+        assert Old().constant

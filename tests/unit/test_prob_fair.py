@@ -154,7 +154,7 @@ def test_equal_arms_that_are_not_convex_have_equal_exposures(arm: Any) -> None:
     np.testing.assert_allclose(best_exposure(np.array([arm] * 7), 3, 0.1, 0.9), 3 / 7, rtol=1e-12)
 
 
-def test_equal_convex_arms_are_at_the_ends_and_luck_says_who() -> None:
+def test_equal_convex_arms_are_at_the_ends_and_the_rng_says_who() -> None:
     P = np.array([CONVEX] * 5 + [HARMED])
     first = best_exposure(P, 2, 0.1, 0.7)
     np.testing.assert_allclose(np.sort(first), [0.1, 0.1, 0.1, 0.3, 0.7, 0.7])
@@ -167,7 +167,7 @@ def test_equal_convex_arms_are_at_the_ends_and_luck_says_who() -> None:
     assert np.abs(first[:5] - alike).max() > limit  # what ties by position would give
 
 
-def test_luck_is_left_alone_where_nothing_is_tied() -> None:
+def test_the_rng_is_not_used_where_nothing_is_tied() -> None:
     rng = np.random.default_rng(4)
     best_exposure(np.random.default_rng(1).uniform(0.1, 0.9, (9, 2, 2)), 3, rng=rng)
     assert rng.random() == np.random.default_rng(4).random()
@@ -252,7 +252,7 @@ def test_mistakes_are_named(call: Any, message: str) -> None:
         call()
 
 
-def view(n_arms: int = 6, budget: int = 2, runs: tuple[int, ...] = (), *, seed: int = 3, luck: int = 0) -> View:
+def view(n_arms: int = 6, budget: int = 2, runs: tuple[int, ...] = (), *, seed: int = 3, rngs: int = 0) -> View:
     rng = np.random.default_rng(seed)
     truth = rng.uniform(0.05, 0.95, (*runs, n_arms, 2, 2))
     visits = rng.integers(0, 500, truth.shape)
@@ -261,7 +261,7 @@ def view(n_arms: int = 6, budget: int = 2, runs: tuple[int, ...] = (), *, seed: 
         episode=9,
         budget=budget,
         true_transitions=truth,
-        luck=tuple(np.random.default_rng(i) for i in range(luck)),
+        rngs=tuple(np.random.default_rng(i) for i in range(rngs)),
     )
 
 
@@ -291,13 +291,13 @@ def test_by_default_everyone_has_half_an_equal_share_for_any_budget() -> None:
 
 
 @pytest.mark.parametrize("estimate", ["optimistic", "pessimistic", "mean", "thompson"])
-def test_a_learner_plans_for_what_it_believes(estimate: str) -> None:
-    seen = view(6, 2, luck=1)
+def test_a_learner_plans_for_its_estimate(estimate: str) -> None:
+    seen = view(6, 2, rngs=1)
     policy = ProbFair(estimate=estimate, delta=0.2)
-    believed = mf.Ball(seen.counts, 9, 0.2).estimate(estimate, (np.random.default_rng(0),))
-    np.testing.assert_allclose(policy.plan(seen).exposure(2), best_exposure(believed, 2, 1 / 6), atol=1e-12)
-    assert (policy.constant, policy.oracle) == (False, False)
-    assert (ProbFair().constant, ProbFair().oracle) == (True, True)
+    estimated = mf.Ball(seen.counts, 9, 0.2).estimate(estimate, (np.random.default_rng(0),))
+    np.testing.assert_allclose(policy.plan(seen).exposure(2), best_exposure(estimated, 2, 1 / 6), atol=1e-12)
+    assert (policy.plans_once, policy.oracle) == (False, False)
+    assert (ProbFair().plans_once, ProbFair().oracle) == (True, True)
 
 
 def test_before_anything_is_seen_all_are_alike() -> None:
@@ -307,20 +307,20 @@ def test_before_anything_is_seen_all_are_alike() -> None:
 
 
 def test_runs_are_planned_each_by_itself() -> None:
-    seen = view(5, 2, (2, 3), luck=6)
+    seen = view(5, 2, (2, 3), rngs=6)
     together = ProbFair().plan(seen).exposure(2)
     assert together.shape == (2, 3, 5)
     for at in np.ndindex(2, 3):
         np.testing.assert_allclose(together[at], best_exposure(seen.true_transitions[at], 2, 0.2), atol=1e-12)
-    shared = View(seen.counts, 9, 2, seen.true_transitions[0, 0], seen.luck)  # one set of arms for all runs
+    shared = View(seen.counts, 9, 2, seen.true_transitions[0, 0], seen.rngs)  # one set of arms for all runs
     np.testing.assert_allclose(ProbFair().plan(shared).exposure(2), np.broadcast_to(together[0, 0], (2, 3, 5)))
 
 
 def test_twins_take_turns_between_runs() -> None:
     truth = np.array([CONVEX] * 4)
     none = mf.Counts(*(np.zeros((200, 4, 2, 2), np.int64) for _ in range(2)))
-    luck = tuple(np.random.default_rng(i) for i in range(200))
-    ahead = ProbFair().plan(View(none, 1, 1, truth, luck)).exposure(1).argmax(axis=-1)
+    rngs = tuple(np.random.default_rng(i) for i in range(200))
+    ahead = ProbFair().plan(View(none, 1, 1, truth, rngs)).exposure(1).argmax(axis=-1)
     times = np.bincount(ahead, minlength=4)
     assert np.abs(times - 50).max() < norm.isf(1e-4 / 4 / 2) * np.sqrt(200 * 0.25 * 0.75)
     without = ProbFair().plan(View(none, 1, 1, truth)).exposure(1).argmax(axis=-1)

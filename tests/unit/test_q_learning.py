@@ -35,10 +35,10 @@ def walk(P: Floats, steps: int, chance: float, seed: int, learn: Callable[[Ints,
     states = np.zeros(len(P), np.int64)
     for _ in range(steps):
         u = rng.random((2, len(P)))
-        pulls = (u[0] < chance).astype(np.int64)
-        following = (u[1] < P[arms, states, pulls]).astype(np.int64)
-        learn(states, pulls, following)
-        states = following
+        actions = (u[0] < chance).astype(np.int64)
+        next_states = (u[1] < P[arms, states, actions]).astype(np.int64)
+        learn(states, actions, next_states)
+        states = next_states
 
 
 def learned(policy: Any, P: Floats, steps: int, chance: float, seed: int) -> tuple[StepLearner, Floats]:
@@ -222,7 +222,7 @@ def test_plan_has_a_row_for_each_arm_of_each_run(policy: Policy) -> None:
     plan = policy.plan(View(mf.Counts(zeros, zeros), 1, 2, np.full((3, 5, 2, 2), np.nan)))
     assert isinstance(plan, StepLearner)
     assert plan.memory.shape[:2] == (3, 5)
-    assert policy.constant
+    assert policy.plans_once
     assert not policy.oracle
 
 

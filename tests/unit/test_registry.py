@@ -402,8 +402,8 @@ def test_the_command_line_lists_policies_though_one_is_broken(install: Any, call
 
 def by_gain(view: View, weight: float = 1.0, *, kind: str = "mean") -> PriorityTable:
     """Pull whoever gains most."""
-    believed = view.believed(kind)
-    return PriorityTable(weight * (believed[..., 1] - believed[..., 0]))
+    estimated = view.estimated_transitions(kind)
+    return PriorityTable(weight * (estimated[..., 1] - estimated[..., 0]))
 
 
 def test_what_a_function_takes_are_settings() -> None:

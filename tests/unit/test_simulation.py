@@ -268,7 +268,7 @@ def test_exposure_regret_of_pulls_that_depend_on_states_is_that_of_the_pulls(con
         def plan(self, view: View) -> Plan:
             return PriorityTable(np.broadcast_to(np.array([1.0, 0.0]), view.counts.visits.shape[:-1]))
 
-    HelpTheBad.constant = constant  # played as a whole run, or episode by episode
+    HelpTheBad.plans_once = constant  # played as a whole run, or episode by episode
     run = play(HelpTheBad(), episodes=1, horizon=50, design="exact")
     np.testing.assert_allclose(
         run.exposure_regret[:, 0], np.abs(run.pulls / 50 - run.fair_exposure).sum(axis=1), atol=1e-12

@@ -66,7 +66,7 @@ class FailsAt(mf.Policy):
 @dataclass(frozen=True)
 class ConstantFailure(FailsAt):
     name: ClassVar[str] = "constant-failure"
-    constant = True
+    plans_once = True
 
 
 # Whole runs in the engine by a rule, by another, of a plan that never changes; episode by episode for the others.

@@ -1,6 +1,6 @@
 r"""AB-Whittle: every arm learns its Whittle index in either state, by Q-learning on two time scales.
 
-The Whittle index of state x is the subsidy :math:`\lambda` for leaving an arm alone at which pulling it in x is worth
+The Whittle index of state x is the subsidy :math:`\lambda` for not pulling an arm at which pulling it in x is worth
 just as much. So each arm keeps, for each of its two states x, a subsidy :math:`\lambda_x` and values :math:`Q_x(s, a)`
 under that subsidy. At every step every arm, pulled (a = 1) or not, moves from s to s', which is also its reward: 1 if
 it is good after the step. For both x,
@@ -12,14 +12,14 @@ it is good after the step. For both x,
 
 f is the mean of the four values, which takes the place of the average reward. With n the times that (s, a) was met,
 this one included, and m the steps of the arm so far, :math:`\alpha = n^{-fast}` and :math:`b = m^{-slow}`: as slow is
-larger, a subsidy nearly stands still while the values settle. The index of an arm is the subsidy of its state; with a
-chance of `exploration` K arms are drawn at random instead.
+larger, a subsidy hardly changes while the values settle. The index of an arm is the subsidy of its state; with a
+probability of `exploration` K arms are drawn at random instead.
 
-*Where it settles.* Let :math:`p_{sa}` be the chance of a good next state and :math:`d_s = p_{s1} - p_{s0}`. Settled
-values have :math:`Q_x(s, a) = (1 - a) \lambda_x + p_{sa} D + c`, where :math:`D = 1 + \max Q_x(1, \cdot) - \max Q_x(0,
-\cdot)` and c is a constant, so the subsidy moves along :math:`Q_x(x, 1) - Q_x(x, 0) = d_x D - \lambda_x`. The subsidy
-enters the value of leaving alone, and so it is not subtracted again; whoever keeps it out of Q(x, 0) moves along
-:math:`Q(x, 1) - Q(x, 0) - \lambda_x`, which is the same. :math:`D` is the worth of good over bad in
+*Where it settles.* Let :math:`p_{sa}` be the probability of a good next state and :math:`d_s = p_{s1} - p_{s0}`.
+Settled values have :math:`Q_x(s, a) = (1 - a) \lambda_x + p_{sa} D + c`, where :math:`D = 1 + \max Q_x(1, \cdot) - \max
+Q_x(0, \cdot)` and c is a constant, so the subsidy moves along :math:`Q_x(x, 1) - Q_x(x, 0) = d_x D - \lambda_x`. The
+subsidy enters the value of not pulling, and so it is not subtracted again; with it kept out of Q(x, 0), the subsidy
+moves along :math:`Q(x, 1) - Q(x, 0) - \lambda_x`, which is the same. :math:`D` is the worth of good over bad in
 :mod:`meritfair.model.whittle`. There two states are shown to be indexable: :math:`d_x D - \lambda_x` is positive below
 the Whittle index of average reward, 0 at it, and negative above. So that is where each subsidy goes. That the reward is
 counted after the step, and there before it, makes no difference on average.
@@ -44,17 +44,14 @@ Automatica 139 (2022).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import StepLearner
-
-if TYPE_CHECKING:
-    from meritfair.policies.base import View
 
 __all__ = ["ABWhittle"]
 
@@ -66,24 +63,26 @@ class ABWhittle(Policy):
     Parameters
     ----------
     exploration : float
-        Chance that K arms are drawn at random at a step, from 0 to 1. About that part of what could be gained is lost
-        for good, but without it some arms may never be tried.
+        Probability that K arms are drawn at random at a step, from 0 to 1. About that part of what could be gained is
+        lost for good, but without it some arms may never be tried.
     fast, slow : float
         How soon the steps of the values and of the indices become smaller, as powers of the number of visits:
         0.5 < fast < slow <= 1.
 
     Examples
     --------
-    >>> import meritfair as mf
-    >>> arms = mf.datasets.synthetic(n_arms=20, seed=1)
-    >>> run = mf.simulate(arms, ABWhittle(), budget=4, episodes=20, seed=1)
-    >>> chance = mf.simulate(arms, mf.Random(), budget=4, episodes=20, seed=1)
-    >>> bool(run.reward[:, -5:].mean() > 1.1 * chance.reward.mean())
-    True
+    Only the second arm gains by a pull. It is learned, and half of the exploration is left for the first.
+
+    >>> learner = ABWhittle(exploration=0.05).start(n_arms=2, budget=1, seed=1)
+    >>> for _ in range(50):
+    ...     actions = learner.choose(states=[0, 0]).actions
+    ...     learner.observe([0, 0], actions, [0, actions[1]])
+    >>> learner.choose(states=[0, 0]).exposure
+    array([0.025, 0.975])
     """
 
     name: ClassVar[str] = "ab-whittle"
-    constant = True
+    plans_once = True
     exploration: float = 0.05
     fast: float = 0.7
     slow: float = 0.9
@@ -96,13 +95,8 @@ class ABWhittle(Policy):
             raise InputError(f"fast must be above 0.5 and below slow, got {self.fast:g} and {self.slow:g}")
 
     def plan(self, view: View) -> StepLearner:
-        from meritfair.engine.q_learning import (  # loading it takes a second
-            explore_by_setting,
-            learn_subsidies,
-            new_subsidies,
-            rank_by_subsidies,
-        )
+        from meritfair.engine import q_learning as stages  # loading it takes a second
 
-        row = new_subsidies(self.exploration, self.fast, self.slow)
+        row = stages.new_subsidies(self.exploration, self.fast, self.slow)
         memory = np.broadcast_to(row, (*view.counts.visits.shape[:-2], len(row)))
-        return StepLearner(memory, rank_by_subsidies, learn_subsidies, explore_by_setting)
+        return StepLearner(memory, stages.rank_by_subsidies, stages.learn_subsidies, stages.explore_by_setting)

@@ -4,94 +4,46 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from meritfair.core.checks import check_choice
-from meritfair.model.confidence import ESTIMATES, Ball
+from meritfair.core.deprecation import Renamed, warn_renamed
+from meritfair.core.errors import InputError
 from meritfair.model.criterion import plain
+from meritfair.policies.learner import Learner
+from meritfair.policies.record import Record
+from meritfair.policies.view import KNOWN, KNOWN_OR_ESTIMATED, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
     import numpy.typing as npt
 
-    from meritfair.core.arrays import FloatArray, IntArray
     from meritfair.datasets.logs import Log
     from meritfair.engine.rules import Rule
-    from meritfair.model.counts import Counts
     from meritfair.model.criterion import Confidence, Criterion
-    from meritfair.policies.learner import Learner
     from meritfair.policies.plans import Plan
 
-__all__ = [
-    "BELIEFS",
-    "KNOWN",
-    "Policy",
-    "View",
-    "check_beliefs",
-]
-
-KNOWN = "known"
-BELIEFS = (KNOWN, *ESTIMATES)  # which arms a policy plans for: an oracle's, or a learner's
-
-
-@dataclass(frozen=True)
-class View:
-    """What a policy may look at when it plans an episode.
-
-    Parameters
-    ----------
-    counts : Counts
-        All that was seen before this episode. Its arrays have shape (..., N, 2, 2), where the
-        leading axes stand for independent runs that are planned together.
-    episode : int
-        The episode to be planned, from 1.
-    budget : int
-        Arms to pull at each step.
-    true_transitions : ndarray, shape (..., N, 2, 2)
-        The truth. Only oracles may look.
-    luck : tuple of Generator
-        Random numbers for the plan, one source for each run.
-    states : ndarray of int, shape (..., N), optional
-        The state that each arm starts the episode in; in live use -1 where it is not known.
-    memory : ndarray, shape (..., N, m), optional
-        What a step learner knew at the end of the last episode; None at the first.
-    step : int
-        How many steps were played before this episode.
-    """
-
-    counts: Counts
-    episode: int
-    budget: int
-    true_transitions: FloatArray
-    luck: tuple[np.random.Generator, ...] = ()
-    states: IntArray | None = None
-    memory: FloatArray | None = None
-    step: int = 0
-
-    def believed(self, estimate: str, delta: float = 0.01, ball: str = "paper") -> FloatArray:
-        """Return the arms that a policy plans for: the true ones if they are ``known``, else a point of the ball."""
-        if estimate == KNOWN:
-            return self.true_transitions
-        return Ball(self.counts, self.episode, delta, ball).estimate(estimate, self.luck)
-
-    @property
-    def n_arms(self) -> int:
-        """How many arms there are."""
-        return self.counts.n_arms
+__all__ = ["KNOWN", "Policy", "View", "check_estimate", "check_name"]
 
 
 class Policy(ABC):
     """A way to decide who is pulled; subclasses are frozen dataclasses of settings."""
 
     name: ClassVar[str]
-    constant: bool = False  # whether every episode has the plan of the first
-    oracle: bool = False  # whether it looks at the true arms, which nobody knows in life
+    plans_once: bool = False  # whether every episode has the plan of the first
+    oracle: bool = False  # whether it looks at the true arms, which nobody knows in practice
     spends_budget: bool = True  # whether it pulls K arms at every step
     adopts: ClassVar[tuple[str, ...]] = ()  # which settings it takes over from a problem, if it is made by name
     __dataclass_fields__: ClassVar[dict[str, Any]]  # set by @dataclass on the subclass
+    constant = Renamed("plans_once")
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "constant" in vars(cls):
+            warn_renamed("constant", "plans_once", level=4)  # of the class statement, behind that of ABC
+            cls.plans_once = vars(cls)["constant"]
+            del cls.constant
 
     @abstractmethod
     def plan(self, view: View) -> Plan:
@@ -122,19 +74,46 @@ class Policy(ABC):
         transitions: npt.ArrayLike | None = None,
         history: Log | None = None,
     ) -> Learner:
-        """Put the policy to work on real arms; the parameters are those of `Learner`."""
-        from meritfair.policies.learner import Learner
+        """Start live use of the policy: a learner that chooses round by round.
 
-        first: dict[str, Any] = {"names": names, "transitions": transitions, "history": history}
-        return Learner(self, n_arms, budget, seed, horizon=horizon, **first)
+        Parameters
+        ----------
+        n_arms : int, optional
+            How many arms there are at first; by default as many as `names`, `transitions` or `history` have.
+        budget : int
+            Arms pulled in a round, if that many are available.
+        seed : int, optional
+            Fixes every draw; None takes a new one from the system, which `Learner.seed` then tells.
+        horizon : int
+            Rounds in an episode: the policy plans anew after that many.
+        names : iterable of str, optional
+            A different name for each arm; by default those of `history`, or "arm-1", "arm-2" and so on.
+        transitions : array_like, shape (N, 2, 2), optional
+            The true arms, for policies that know them.
+        history : Log, optional
+            What was recorded before: all its transitions are taken in, in order. Arms that it does not name are
+            unknown; those that it names and `names` does not have left, and bring what was seen of them when they
+            join.
+        """
+        check_name(self)
+        record = Record.new(n_arms, budget, seed, horizon, names, transitions, history)
+        return Learner(self, record, history=history)
 
     def settings(self) -> dict[str, Any]:
         """Return the policy's settings as plain values, for results and files."""
         return plain(self) if dataclasses.is_dataclass(self) else {}
 
 
-def check_beliefs(policy: Any) -> None:
+def check_estimate(policy: Any) -> None:
     """Check which arms a policy plans for, and how sure it is to be: estimate and delta. Known arms make an oracle."""
-    check_choice("estimate", policy.estimate, BELIEFS)
+    check_choice("estimate", policy.estimate, KNOWN_OR_ESTIMATED)
     object.__setattr__(policy, "delta", policy.confidence.delta)
     object.__setattr__(policy, "oracle", policy.estimate == KNOWN)
+
+
+def check_name(policy: Any) -> str:
+    """Return the name of a policy or of its class, if it has one."""
+    name = getattr(policy, "name", None)
+    if not isinstance(name, str) or not name:
+        raise InputError(f"a policy needs a name, a text in its class: {policy!r} has none")
+    return name

@@ -1,82 +1,168 @@
-"""One round: who is pulled by a plan among those who are available, and with which chance each was."""
+"""One step of live use: with which exposure each available arm is drawn, and who is pulled."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from meritfair.core.errors import InputError
-from meritfair.policies.by_name import UNKNOWN
-from meritfair.policies.plans import PriorityTable, StepLearner
-
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from meritfair.core.arrays import BoolArray, FloatArray, IntArray
-    from meritfair.policies.plans import AnyPlan
-    from meritfair.policies.rows import Rows
 
-__all__ = ["Situation"]
+__all__ = ["Draw", "Mixture", "Observed", "Ranking", "Situation", "Step"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a plan does at one step."""
+
+    exposure: FloatArray
+    pulled: BoolArray
+    memory: FloatArray | None  # after the step
+
+
+@dataclass(frozen=True, eq=False)
 class Situation:
-    """The arms in a round, and what is drawn by."""
+    """The arms at one step, in the order of all arrays."""
 
-    policy: str  # its name, for messages
     names: tuple[str, ...]
-    rows: Rows  # what a step learner remembers in them changes
     states: IntArray  # -1 where it is not known
     available: BoolArray
-    step: int  # rounds before this one
-    luck: np.random.Generator
+    last_actions: IntArray  # at the step before
+    turn: FloatArray  # grows with the step of the last pull
+    memory: FloatArray | None  # (N, m), of a step learner
+    step: int  # steps before this one
 
-    def draw(self, plan: AnyPlan, budget: int) -> tuple[FloatArray, BoolArray]:
-        """Return the chances of all arms, and who of them is pulled."""
+    def draw(self, how: Draw, budget: int, rng: np.random.Generator) -> Step:
+        """Draw among those available; the others have an exposure of 0."""
         exposure, pulled = np.zeros(len(self.names)), np.zeros(len(self.names), np.bool_)
         most = min(budget, int(self.available.sum()))
         if most > 0:
-            exposure[self.available], pulled[self.available] = self._draw(plan, most)
-        elif isinstance(plan, StepLearner):
-            self._ranking(plan, self.rows.remembered(plan.memory), False)  # notes who was pulled before
-        return exposure, pulled
+            here = how.among(self.available, most)
+            exposure[self.available], pulled[self.available] = here.exposure(most), here.draw(most, rng)
+        return Step(exposure, pulled, self.memory)
 
-    def _draw(self, plan: AnyPlan, budget: int) -> tuple[FloatArray, BoolArray]:
-        """Return the chances of the available arms and who of them is pulled."""
-        if isinstance(plan, StepLearner):
-            return self._draw_by_rank(plan, budget)
-        if isinstance(plan, PriorityTable) and plan.looks_at_states:
-            self._check_known()
-        here = plan.at(self.states, self.rows.turn).among(self.available, budget)
-        return here.chances(budget), here.draw(budget, self.luck)
 
-    def _draw_by_rank(self, plan: StepLearner, budget: int) -> tuple[FloatArray, BoolArray]:
-        self._check_known()
-        memory = self.rows.remembered(plan.memory)
-        chance = 0.0 if plan.explore is None else float(np.clip(plan.explore(memory, self.step), 0.0, 1.0))
-        exploring = bool(self.luck.random() < chance)
-        before = memory.copy()
-        here = self._ranking(plan, memory, exploring).among(self.available, budget)
-        exposure, pulled = here.chances(budget), here.draw(budget, self.luck)
-        other = (1 - chance) if exploring else chance
-        if other > 0:
-            exposure *= 1 - other
-            there = self._ranking(plan, before, not exploring).among(self.available, budget)
-            exposure += other * there.chances(budget)
-        return exposure, pulled
+class Observed(NamedTuple):
+    """Outcomes that were seen, at most one of each arm."""
 
-    def _ranking(self, plan: StepLearner, memory: FloatArray, exploring: bool) -> PriorityTable:
-        index = np.full(len(self.names), np.nan)
-        known = np.maximum(self.states, 0)  # of those who are not available
-        plan.rank(memory, known, self.rows.pulled, self.step, exploring, index)
-        missing = np.flatnonzero(np.isnan(index))
-        if len(missing):
-            raise InputError(f"rank must set a number for each arm, got nan for {self.names[missing[0]]!r}")
-        return PriorityTable.of(index)
+    arms: IntArray  # places
+    states: IntArray
+    actions: IntArray
+    next_states: IntArray
 
-    def _check_known(self) -> None:
-        missing = np.flatnonzero((self.states == UNKNOWN) & self.available)
-        if len(missing):
-            raise InputError(
-                f"the policy {self.policy} looks at states: that of {self.names[missing[0]]!r} must be known"
-            )
+
+class Draw(Protocol):
+    """A way to draw K arms whose states are known or do not matter."""
+
+    def among(self, available: BoolArray, budget: int) -> Draw:
+        """Return the draw among the available arms, with a budget of at most their number."""
+
+    def exposure(self, budget: int) -> FloatArray:
+        """Return the probability that each arm is pulled, shape (N,)."""
+
+    def draw(self, budget: int, rng: np.random.Generator) -> BoolArray:
+        """Draw who is pulled, shape (N,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """One of two draws, where the other had a probability of `weight` instead."""
+
+    one: Draw
+    other: Draw
+    weight: float
+
+    def among(self, available: BoolArray, budget: int) -> Mixture:
+        """Return the mixture for the available arms."""
+        return Mixture(self.one.among(available, budget), self.other.among(available, budget), self.weight)
+
+    def exposure(self, budget: int) -> FloatArray:
+        """Return the mean of both exposures, by how likely each is."""
+        return np.asarray((1 - self.weight) * self.one.exposure(budget) + self.weight * self.other.exposure(budget))
+
+    def draw(self, budget: int, rng: np.random.Generator) -> BoolArray:
+        """Draw who is pulled, by the first."""
+        return self.one.draw(budget, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Pull the K arms with the largest index; ties at random, -inf never.
+
+    Parameters
+    ----------
+    index : ndarray, shape (..., N)
+    groups : ndarray of int, shape (N,), optional
+        The group of each arm, from 0.
+    quotas : ndarray of int, shape (..., G), optional
+        How many arms of each group are pulled, instead of the budget.
+
+    Examples
+    --------
+    >>> Ranking(np.array([3.0, 1.0, 1.0, 1.0, -np.inf])).exposure(2).round(3)
+    array([1.   , 0.333, 0.333, 0.333, 0.   ])
+    """
+
+    index: FloatArray
+    groups: IntArray | None = None
+    quotas: IntArray | None = None
+
+    def _parts(self, budget: int) -> Iterator[tuple[BoolArray, IntArray]]:
+        """Yield who is in each group, and how many of them are pulled."""
+        if self.groups is None or self.quotas is None:
+            yield np.ones(self.index.shape[-1], np.bool_), np.array(budget)
+            return
+        for group in range(self.quotas.shape[-1]):
+            yield self.groups == group, self.quotas[..., group]
+
+    def exposure(self, budget: int) -> FloatArray:
+        """Return the probability that each arm is pulled, shape (..., N)."""
+        parts = list(self._parts(budget))
+        shape = np.broadcast_shapes(self.index.shape[:-1], parts[0][1].shape)
+        exposure = np.zeros((*shape, self.index.shape[-1]))
+        for inside, quota in parts:
+            exposure[..., inside] = _exposure_of_largest(self.index[..., inside], quota)
+        return exposure
+
+    def weights(self, budget: int) -> FloatArray:
+        """Return weights of a sequential draw with these exposures, without groups: infinity, 1 or 0."""
+        above, level = _largest(self.index, np.array(budget))
+        return np.where(above, np.inf, level.astype(np.float64))
+
+    def among(self, available: BoolArray, budget: int) -> Ranking:  # noqa: ARG002
+        """Return the ranking of the available arms; a group with too few of them leaves part of its quota unspent."""
+        if self.groups is None or self.quotas is None:
+            return Ranking(self.index[available])
+        groups = self.groups[available]
+        sizes = np.bincount(groups, minlength=len(self.quotas))
+        return Ranking(self.index[available], groups, np.minimum(self.quotas, sizes))
+
+    def draw(self, budget: int, rng: np.random.Generator) -> BoolArray:
+        """Draw who is pulled, shape (N,)."""
+        exposure = self.exposure(budget)
+        pulled = exposure == 1.0
+        for inside, _ in self._parts(budget):
+            level = np.flatnonzero(inside & (exposure > 0.0) & (exposure < 1.0))  # all with the same exposure
+            if len(level):
+                pulled[rng.choice(level, round(float(exposure[level].sum())), replace=False)] = True
+        return np.asarray(pulled)
+
+
+def _largest(index: FloatArray, budget: IntArray) -> tuple[BoolArray, BoolArray]:
+    """Return who is above the K-th largest index, and who is level with it; -inf is neither."""
+    take = np.broadcast_to(budget, index.shape[:-1])[..., None]
+    last = np.take_along_axis(-np.sort(-index, axis=-1), np.maximum(take - 1, 0), axis=-1)
+    return (index > last) & (take > 0), (index == last) & (index > -np.inf) & (take > 0)
+
+
+def _exposure_of_largest(index: FloatArray, budget: IntArray) -> FloatArray:
+    """Return the probability that each arm is among those with the largest index; ties share what is left."""
+    if index.shape[-1] == 0:
+        return index
+    above, level = _largest(index, budget)
+    left = np.asarray(budget)[..., None] - above.sum(axis=-1, keepdims=True)
+    return np.asarray(above + level * (left / np.maximum(1, level.sum(axis=-1, keepdims=True))))

@@ -6,7 +6,7 @@ Group g, with :math:`n_g` arms, pulls :math:`b_g` of them at each step, which in
 .. math:: \max \min_g R_g(b_g) / n_g \quad (\text{maximin}) \qquad \text{or} \qquad
     \max \prod_g R_g(b_g) \quad (\text{nash}) ,
 
-where ``maximin`` goes on to raise the next worst group, and so on. In each episode :math:`b_g` is rounded up or down at
+where ``maximin`` then raises the next worst group, and so on. In each episode :math:`b_g` is rounded up or down at
 random, so that the quotas are K in all and :math:`b_g` on average, and at each step a group's quota goes to its arms
 with the largest Whittle index for the average reward.
 
@@ -35,14 +35,13 @@ from meritfair.core.errors import InputError
 from meritfair.model.criterion import Confidence
 from meritfair.model.fluid import WELFARES, divide_budget, group_worth
 from meritfair.model.whittle import whittle_index
-from meritfair.policies.base import KNOWN, Policy, check_beliefs
+from meritfair.policies.base import KNOWN, Policy, View, check_estimate
 from meritfair.policies.plans import PriorityTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from meritfair.core.arrays import FloatArray, IntArray
-    from meritfair.policies.base import View
 
 __all__ = ["Equitable"]
 
@@ -64,12 +63,17 @@ class Equitable(Policy):
     estimate : {"known", "optimistic", "pessimistic", "mean", "pooled", "thompson"}
         Which arms it plans for: the true ones, or a point of the confidence ball.
     delta : float
-        Chance that the ball may miss the truth, strictly between 0 and 1; for estimates other than ``known``.
+        Probability that the ball misses the truth, strictly between 0 and 1; for estimates other than ``known``.
 
     Examples
     --------
-    >>> Equitable(groups="aabb").groups
-    ('a', 'a', 'b', 'b')
+    Pulls help the first group more, and the second is worse off: ``maximin`` serves the second, ``nash`` the first.
+
+    >>> from meritfair import Counts
+    >>> truth = np.array([[[0.2, 0.6], [0.5, 0.9]]] * 2 + [[[0.1, 0.2], [0.3, 0.4]]] * 2)
+    >>> view = View(Counts.none(4), 1, 2, truth, rngs=(np.random.default_rng(1),))
+    >>> Equitable(groups="aabb").plan(view).quotas, Equitable(groups="aabb", welfare="nash").plan(view).quotas
+    (array([0, 2]), array([2, 0]))
     """
 
     name: ClassVar[str] = "equitable"
@@ -82,7 +86,7 @@ class Equitable(Policy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", _labels(self.groups))
         check_choice("welfare", self.welfare, WELFARES)
-        check_beliefs(self)
+        check_estimate(self)
 
     @property
     def confidence(self) -> Confidence:
@@ -90,11 +94,11 @@ class Equitable(Policy):
 
     def plan(self, view: View) -> PriorityTable:
         shape = view.counts.visits.shape
-        believed = np.broadcast_to(view.believed(self.estimate, self.delta), shape)
+        arms = np.broadcast_to(view.estimated_transitions(self.estimate, self.delta), shape)
         groups = self._numbers(view.n_arms)
         find = _divide if self.oracle else _divide.__wrapped__  # what is known stays the same
-        index, budgets = find(believed.tobytes(), shape, groups.tobytes(), view.budget, self.welfare)
-        return PriorityTable(index, groups=groups, quotas=_round(budgets, view.luck))
+        index, budgets = find(arms.tobytes(), shape, groups.tobytes(), view.budget, self.welfare)
+        return PriorityTable(index, groups=groups, quotas=_round(budgets, view.rngs))
 
     def _numbers(self, n_arms: int) -> IntArray:
         """Return the group of each arm, counted from 0."""
@@ -131,7 +135,7 @@ def _divide(
     return frozen(whittle_index(P)), frozen(budgets.reshape(*shape[:-3], -1))
 
 
-def _round(budgets: FloatArray, luck: tuple[np.random.Generator, ...]) -> IntArray:
+def _round(budgets: FloatArray, rngs: tuple[np.random.Generator, ...]) -> IntArray:
     """Return budgets rounded up or down at random, each with its own mean, and with the same sum in all.
 
     By systematic sampling: what budgets have over a whole number is laid end to end, in random order, on a line that
@@ -142,10 +146,10 @@ def _round(budgets: FloatArray, luck: tuple[np.random.Generator, ...]) -> IntArr
     for run, part in enumerate(over):
         between = np.flatnonzero(part > _ROUNDING)
         if len(between):
-            if run >= len(luck):
+            if run >= len(rngs):
                 raise InputError("the policy 'equitable' needs a generator for each run")
-            order = luck[run].permutation(between)
+            order = rngs[run].permutation(between)
             ends = np.cumsum(part[order])
             ends[-1] = np.rint(ends[-1])
-            quotas[run, order] += np.diff(np.floor(ends + luck[run].random()), prepend=0.0).astype(np.int64)
+            quotas[run, order] += np.diff(np.floor(ends + rngs[run].random()), prepend=0.0).astype(np.int64)
     return whole

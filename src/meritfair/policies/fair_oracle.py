@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from meritfair.model.benefit import benefit
 from meritfair.model.criterion import Bound, Criterion
 from meritfair.model.merit import Exponential, Merit
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import Lottery
-
-if TYPE_CHECKING:
-    from meritfair.policies.base import View
 
 __all__ = ["FairOracle"]
 
@@ -29,11 +26,21 @@ class FairOracle(Policy):
         How K arms are drawn.
     floor, cap : float or sequence of float
         The least and the most exposure of each arm, for designs other than ``sequential``.
+
+    Examples
+    --------
+    Three arms whose benefits are 0.57, 0.1 and 0.125.
+
+    >>> arms = [[[0.2, 0.6], [0.5, 0.9]], [[0.3, 0.3], [0.7, 0.8]], [[0.1, 0.2], [0.3, 0.4]]]
+    >>> FairOracle(merit=Exponential(3.0)).start(budget=1, transitions=arms).choose().exposure.round(3)
+    array([0.664, 0.162, 0.174])
+    >>> FairOracle(merit=Exponential(1.0)).start(budget=1, transitions=arms).choose().exposure.round(3)
+    array([0.442, 0.276, 0.283])
     """
 
     name: ClassVar[str] = "fair-oracle"
     adopts: ClassVar[tuple[str, ...]] = ("merit", "design", "floor", "cap")
-    constant = True
+    plans_once = True
     oracle = True
     merit: Merit = field(default_factory=Exponential)
     design: str = "sequential"

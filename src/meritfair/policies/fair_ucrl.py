@@ -1,9 +1,9 @@
 r"""Fair-UCRL: the most reward that the confidence ball allows, if every arm is pulled a least fraction of the time.
 
-At each episode take a box of plausible chances for every arm i, state s and action a: that the next state is good has a
-chance between :math:`L_i(s,a)` and :math:`U_i(s,a)`. How often an arm is in s under a in the long run is its *occupancy
-measure* :math:`\mu_i(s,a)`, and how often it goes from there to s' is :math:`z_i(s,a,s')`. Of all arms in the boxes and
-all ways of pulling them, those with the largest reward are found by a linear programme,
+At each episode take a box of plausible arms: for every arm i, state s and action a, the next state is good with a
+probability between :math:`L_i(s,a)` and :math:`U_i(s,a)`. How often an arm is in s under a in the long run is its
+*occupancy measure* :math:`\mu_i(s,a)`, and how often it goes from there to s' is :math:`z_i(s,a,s')`. Of all arms in
+the boxes and all ways of pulling them, those with the largest reward are found by a linear programme,
 
 .. math::
     \max \sum_{i,a} \mu_i(1, a) \quad \text{with} \quad
@@ -20,7 +20,7 @@ here           in the paper          is
 =============  ====================  =========================================
 ``minimum``    :math:`\eta_i`        the least fraction of steps at which an arm is pulled
 ``measure``    :math:`\mu`           occupancy measure, shape (N, 2, 2)
-``delta``      :math:`\delta`        chance that the box may miss the truth
+``delta``      :math:`\delta`        probability that the box misses the truth
 ``price``                            what a pull of the arm must be worth, its dual variable
 =============  ====================  =========================================
 
@@ -28,7 +28,7 @@ here           in the paper          is
 state is worth than a bad one. As in :mod:`meritfair.model.whittle`, :math:`D = 1 + m_1(D) - m_0(D)` with
 :math:`m_s(D) = \max_{a,p} (p D - \lambda a)` over all p in the box. The right-hand side less D is at least 1 for
 :math:`D \le 0` and falls to below 0 thereafter, as no U is 0: so D is positive, each arm by itself does best with every
-chance at its upper end, and by duality so does the programme: :math:`z_i(s,a,1) = U_i(s,a) \mu_i(s,a)` attains the
+probability at its upper end, and by duality so does the programme: :math:`z_i(s,a,1) = U_i(s,a) \mu_i(s,a)` attains the
 optimum. That leaves :math:`\mu` alone, four numbers for each arm. As an arm can be pulled at any fraction of the steps,
 there is a solution if the minimums add up to at most K. HiGHS finds the best. It is given the arms in a random order:
 of several optima it is not the position of an arm that decides.
@@ -63,12 +63,11 @@ from meritfair.core.errors import InputError, MeritfairError
 from meritfair.model.confidence import Ball
 from meritfair.model.criterion import Bound, Confidence, bound_setting
 from meritfair.model.whittle import whittle_index
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import StepLearner
 
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
-    from meritfair.policies.base import View
 
 __all__ = ["FairUCRL", "Occupancy", "Programme"]
 
@@ -88,17 +87,21 @@ class FairUCRL(Policy):
         The least fraction of steps at which each arm is pulled in the long run; they add up to at most the budget.
         None: half of an equal share, K/2N.
     delta : float
-        Chance that the confidence ball may miss the truth, strictly between 0 and 1.
+        Probability that the confidence ball misses the truth, strictly between 0 and 1.
     ball : {"paper", "bernstein", "kl"}
         How the ball is measured; the last two are tighter.
 
     Examples
     --------
-    >>> import meritfair as mf
-    >>> arms = mf.datasets.synthetic(n_arms=5, seed=1)
-    >>> run = mf.simulate(arms, FairUCRL(minimum=0.15), budget=1, episodes=10, seed=1)
-    >>> bool(run.pulls.min() >= 0.15 * 2000 - 5)
-    True
+    Only the first arm gains by a pull; the others still have their minimum, up to a constant number of pulls.
+
+    >>> learner = FairUCRL(minimum=0.2).start(n_arms=3, budget=1, seed=1, horizon=100)
+    >>> for _ in range(1000):
+    ...     for state in (0, 1):
+    ...         learner.observe([state] * 3, [1, 1, 1], [1, 0, 0])
+    ...         learner.observe([state] * 3, [0, 0, 0], [0, 0, 0])
+    >>> sum(learner.choose(states=[0, 0, 0]).actions for _ in range(100))
+    array([62, 19, 19])
     """
 
     name: ClassVar[str] = "fair-ucrl"
@@ -122,8 +125,8 @@ class FairUCRL(Policy):
         upper = Ball(view.counts, view.episode, self.delta, self.ball).upper
         programme = Programme(view.budget, self._minimums(view))
         runs = upper.reshape(-1, *upper.shape[-3:])
-        luck = view.luck or (None,) * len(runs)
-        index = [_index(arms, programme.solve(arms, rng)) for arms, rng in zip(runs, luck, strict=True)]
+        rngs = view.rngs or (None,) * len(runs)
+        index = [_index(arms, programme.solve(arms, rng)) for arms, rng in zip(runs, rngs, strict=True)]
         memory = new_debts(np.reshape(index, upper.shape[:-1]), programme.minimum, view.memory)
         return StepLearner(memory, rank_by_debt, keeps_memory=False)
 
@@ -193,21 +196,21 @@ class Programme:
         self.minimum = minimum * min(1.0, budget / max(total, budget))
         equal = np.concatenate([np.zeros(N), np.ones(N), [budget]])
         self._left, self._right = np.concatenate([equal, self.minimum]), np.concatenate([equal, np.ones(N)])
-        arm = np.repeat(np.arange(N), 2)  # of the pairs of columns: left alone, pulled
+        arm = np.repeat(np.arange(N), 2)  # of the pairs of columns: not pulled, pulled
         rows = np.stack([arm, N + arm, arm, N + arm, np.full(2 * N, 2 * N), 2 * N + 1 + arm], axis=1)
         ends = np.concatenate([[0], np.cumsum(np.tile([2, 4], 2 * N))])
         self._flow = ends[:-1]  # where the coefficients of the balance of good states are
         self._matrix = csc_array((np.ones(rows.size), rows.ravel(), ends), shape=(3 * N + 1, 4 * N))
 
-    def solve(self, transitions: FloatArray, luck: np.random.Generator | None = None) -> Occupancy:
-        """Return the best way to pull arms of these chances, shape (N, 2, 2), all above 0.
+    def solve(self, transitions: FloatArray, rng: np.random.Generator | None = None) -> Occupancy:
+        """Return the best way to pull these arms, shape (N, 2, 2), all above 0.
 
-        Where there are several, luck decides; without it, the order of the arms.
+        Of several, `rng` decides; without it, the order of the arms.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         N = len(transitions)
-        order = np.arange(N) if luck is None else luck.permutation(N)
+        order = np.arange(N) if rng is None else rng.permutation(N)
         good = np.tile([0.0, 0.0, 1.0, 1.0], N)
         self._matrix.data[self._flow] = good - transitions[order].ravel()
         self._left[-N:] = self.minimum[order]

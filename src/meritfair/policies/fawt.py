@@ -1,4 +1,4 @@
-r"""FaWT: the Whittle index, with so many pulls for every arm in every window of time.
+r"""FaWT: the Whittle index, with a least number of pulls for every arm in every window of time.
 
 Every arm is pulled at least :math:`\eta` times in any L steps in a row; :math:`\eta = 1` is the periodic constraint
 of Prins et al. As far as that allows, the arms with the largest Whittle index at their state are pulled. At each step
@@ -21,7 +21,7 @@ here        is in the paper
 
 In the paper an arm's state is seen only when it is pulled, and the index is one of beliefs; here all states are seen,
 and the index has a closed form. The original plans for known arms; with another `estimate`, the policy plans anew at
-each episode as if what it believes were true, and the windows go on.
+each episode as if its estimate were true, and the windows continue.
 
 References
 ----------
@@ -42,12 +42,11 @@ from meritfair.core.errors import InputError
 from meritfair.core.machine import check_memory
 from meritfair.model.criterion import Confidence
 from meritfair.model.whittle import check_discount, whittle_index
-from meritfair.policies.base import KNOWN, Policy, check_beliefs
+from meritfair.policies.base import KNOWN, Policy, View, check_estimate
 from meritfair.policies.plans import StepLearner
 
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
-    from meritfair.policies.base import View
 
 __all__ = ["FaWT", "check_windows", "first_windows"]
 
@@ -56,7 +55,7 @@ _SHORTEST = 15  # the shortest window of the paper's experiments
 
 @dataclass(frozen=True)
 class FaWT(Policy):
-    """Pulls every arm at least so often in every window, and otherwise those with the largest Whittle index.
+    """Pulls every arm a least number of times in every window, and otherwise those with the largest Whittle index.
 
     Parameters
     ----------
@@ -69,17 +68,18 @@ class FaWT(Policy):
     estimate : {"known", "optimistic", "pessimistic", "mean", "pooled", "thompson"}
         Which arms it plans for: the true ones, or a point of the confidence ball (`Ball.estimate`).
     delta : float
-        Chance that the ball may miss the truth, strictly between 0 and 1; for estimates other than ``known``.
+        Probability that the ball misses the truth, strictly between 0 and 1; for estimates other than ``known``.
 
     Examples
     --------
-    Five arms take turns when the window leaves no choice, whatever their index.
+    The first arm has the largest index. Where the window leaves no choice, the three take turns.
 
-    >>> import meritfair as mf
-    >>> arms = mf.datasets.synthetic(n_arms=5, seed=1)
-    >>> run = mf.simulate(arms, FaWT(least=1, window=5), budget=1, episodes=2, horizon=50, seed=1)
-    >>> run.pulls, run.longest_wait
-    (array([[20, 20, 20, 20, 20]]), array([[4, 4, 4, 4, 4]]))
+    >>> arms = [[[0.2, 0.6], [0.5, 0.9]], [[0.3, 0.3], [0.7, 0.8]], [[0.1, 0.2], [0.3, 0.4]]]
+    >>> for window in (3, 6):
+    ...     learner = FaWT(least=1, window=window).start(budget=1, seed=1, transitions=arms)
+    ...     print(*(learner.choose(states=[0, 0, 0]).arms[0] for _ in range(12)))
+    0 2 1 0 2 1 0 2 1 0 2 1
+    0 0 0 0 2 1 0 0 0 0 2 1
     """
 
     name: ClassVar[str] = "fawt"
@@ -93,8 +93,8 @@ class FaWT(Policy):
     def __post_init__(self) -> None:
         check_windows(self)
         object.__setattr__(self, "discount", check_discount(self.discount))
-        check_beliefs(self)
-        object.__setattr__(self, "constant", self.oracle)
+        check_estimate(self)
+        object.__setattr__(self, "plans_once", self.oracle)
 
     @property
     def confidence(self) -> Confidence:
@@ -103,11 +103,11 @@ class FaWT(Policy):
     def plan(self, view: View) -> StepLearner:
         from meritfair.engine.windows import rank_by_table_in_windows  # loading it takes a second
 
-        index = whittle_index(view.believed(self.estimate, self.delta), self.discount)
+        index = whittle_index(view.estimated_transitions(self.estimate, self.delta), self.discount)
         if view.memory is None:
             windows = first_windows(view, self.least, self.window)
         else:
-            windows = view.memory[..., index.shape[-1] :]  # they go on
+            windows = view.memory[..., index.shape[-1] :]  # they continue
         memory = np.concatenate([index, windows], axis=-1)
         return StepLearner(memory, rank_by_table_in_windows, keeps_memory=False)
 
@@ -130,13 +130,13 @@ def first_windows(view: View, least: int, window: int | None) -> FloatArray:
     steps = _window(view.n_arms, view.budget, least, window)
     check_memory(f"{least:,} pulls of {view.n_arms:,} arms in every window", 16 * view.n_arms * least, "least")
     shape = view.counts.visits.shape[:-3]
-    luck = view.luck or tuple(np.random.default_rng() for _ in range(int(np.prod(shape))))
-    numbers = np.array([float(each.integers(2**53)) for each in luck])
+    rngs = view.rngs or tuple(np.random.default_rng() for _ in range(int(np.prod(shape))))
+    numbers = np.array([float(each.integers(2**53)) for each in rngs])
     return new_windows(view.n_arms, view.budget, least, steps, numbers.reshape(shape))
 
 
 def _window(n_arms: int, budget: int, least: int, window: int | None) -> int:
-    """Return the steps in a window, if every arm can be pulled so often in it."""
+    """Return the steps in a window, if every arm can have its pulls in it."""
     if window is None:
         return max(_SHORTEST, -(-3 * n_arms * least // (2 * budget)))
     if n_arms * least > budget * window:

@@ -1,4 +1,4 @@
-r"""FaWT-Q: Q-learning of what a pull is worth, with so many pulls for every arm in every window of time.
+r"""FaWT-Q: Q-learning of what a pull is worth, with a least number of pulls for every arm in every window of time.
 
 Each arm learns by itself (WIQL, Biswas et al.). Let s be its state, l the steps since its last pull (its *age*), a the
 action, s' the next state, which is also its reward, and l' the next age. With n the number of times that (s, l, a) was
@@ -9,7 +9,7 @@ met before, every arm moves at every step, pulled or not, by
     - Q(s, l, a) \Big] ,
 
 where :math:`\bar Q` is the mean of the arm's values that were ever moved. At step t, counted from 0, all arms are
-level with a chance of N / (N + t), so that all is tried; else the index of an arm is :math:`Q(s, l, 1) - Q(s, l, 0)`.
+level with a probability of N / (N + t), so that all is tried; else the index is :math:`Q(s, l, 1) - Q(s, l, 0)`.
 Either way the arms pulled have the largest sum of indices of all sets from which every arm still gets its :math:`\eta`
 pulls in every L steps, as in :mod:`meritfair.policies.fawt`.
 
@@ -41,10 +41,10 @@ here          is in the paper
 *Departures.* In Li and Varakantham's paper and release a state is seen only at a pull, and the age stands for what is
 not seen since; there is one pull for each arm in a window, and exploring does not mind the windows. Here states are
 seen, so the age tells only how soon an arm will have to be pulled, while what the arm has met is spread over more
-values. `ages` says how far it is told apart. The fewer, and the smaller the discount, the sooner the index is good: in
-20,000 steps of 20 synthetic arms, with a budget of 4 and windows of 50, of what `FaWT` gains over pulling nobody by
-knowing the arms this policy has 98 % with a single age, 95 % with 5 and 90 % with 15; with a discount of 0.9 it has
-97, 90 and 84 %.
+values. `ages` says how many are distinguished. The fewer, and the smaller the discount, the sooner the index is good:
+in 20,000 steps of 20 synthetic arms, with a budget of 4 and windows of 50, of what `FaWT` gains over pulling nobody by
+knowing the arms this policy has 98 % with a single age, 95 % with 5 and 90 % with 15; with a discount of 0.9 it has 97,
+90 and 84 %.
 
 References
 ----------
@@ -57,18 +57,15 @@ Preventive Healthcare", IJCAI 2021.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from meritfair.core.checks import check_choice, check_whole
 from meritfair.model.whittle import check_discount
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Policy, View
 from meritfair.policies.fawt import check_windows, first_windows
 from meritfair.policies.plans import StepLearner
-
-if TYPE_CHECKING:
-    from meritfair.policies.base import View
 
 __all__ = ["FaWTQ"]
 
@@ -80,7 +77,7 @@ _PUBLISHED = {"published": 1.0, "mended": 1.0}
 
 @dataclass(frozen=True)
 class FaWTQ(Policy):
-    """Pulls every arm at least so often in every window, and otherwise those who gain most by what Q-learning found.
+    """Pulls every arm a least number of times in every window, and otherwise those who gain most by Q-learning.
 
     Parameters
     ----------
@@ -92,7 +89,7 @@ class FaWTQ(Policy):
         What a reward is worth a step later, from 0 to 1; at 0 only the next step counts. None: 0.5, and 0.95 for
         ``li``.
     ages : int
-        How many steps since the last pull are told apart, at least 1; longer ones are taken together. With 1, only
+        How many steps since the last pull are distinguished, at least 1; longer ones are taken together. With 1, only
         states are. Li and Varakantham's release has as many as the window has steps.
     update : {"relative", "li"}
         How Q moves: by 1 / (n + 1) and relative to its mean, or at a constant rate of 0.5, as in Li and Varakantham's
@@ -100,17 +97,21 @@ class FaWTQ(Policy):
 
     Examples
     --------
-    >>> import meritfair as mf
-    >>> arms = mf.datasets.synthetic(n_arms=20, seed=1)
-    >>> run = mf.simulate(arms, FaWTQ(window=15), budget=4, episodes=5, horizon=100, seed=1)
-    >>> int(run.longest_wait.max())
-    13
+    Only the first arm gains by a pull. Soon it has all pulls that the windows of the others leave.
+
+    >>> learner, pulled = FaWTQ(least=1, window=4).start(n_arms=3, budget=1, seed=1), []
+    >>> for _ in range(32):
+    ...     choice = learner.choose(states=[0, 0, 0])
+    ...     learner.observe([0, 0, 0], choice.actions, [choice.actions[0], 0, 0])
+    ...     pulled.append(int(choice.arms[0]))
+    >>> print(*pulled)
+    0 2 1 1 0 2 0 1 0 2 1 0 0 2 1 0 0 2 1 0 0 2 1 0 0 2 1 0 0 2 1 0
     >>> FaWTQ(update="li").discount
     0.95
     """
 
     name: ClassVar[str] = "fawt-q"
-    constant = True
+    plans_once = True
     least: int = 2
     window: int | None = None
     discount: float = None  # type: ignore[assignment]  # that of the update, once it is known

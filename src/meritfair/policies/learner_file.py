@@ -1,9 +1,12 @@
 """The file of a learner: its format and checksum, and what a save may replace.
 
-**Generations.** A file says which saved states its learner goes back to: for each program that has saved it, in order,
-a random token and in how many states. Their sum is its *generation*. A save may replace a file only if that is an
-earlier state of the same learner, or the same. So of two programs that load one file, learn, and save, the second is
-refused, and no outcome is lost without a word.
+**Generations.** A file lists the saves behind its learner: for each program that has saved it, in order, a random token
+and a number of saves. Their sum is its *generation*. A save may replace a file only if that is an earlier state of the
+same learner, or the same. So of two programs that load one file, learn, and save, the second is refused, and no outcome
+is lost silently.
+
+**Formats.** The first had neither departed arms, nor reported rounds, nor generations. The second kept the state of the
+generator as "luck", which is "rng" now. Both are upgraded when they are read.
 """
 
 from __future__ import annotations
@@ -25,26 +28,26 @@ from meritfair.policies.rows import part
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from meritfair.policies.base import Policy
+    from meritfair.policies.view import Planner
 
 __all__ = [
     "FORMAT",
     "Saves",
-    "check_policy",
+    "next_saves",
     "policy_of",
     "read",
     "saved_by",
     "saves_of",
-    "text_of",
     "upgraded",
     "versions",
     "write",
 ]
 
-FORMAT = "meritfair-learner-2"
+FORMAT = "meritfair-learner-3"
+_SECOND_FORMAT = "meritfair-learner-2"
 _FIRST_FORMAT = "meritfair-learner-1"
 
-Saves: TypeAlias = "tuple[tuple[str, int], ...]"  # token of a program, and in how many states it has saved
+Saves: TypeAlias = "tuple[tuple[str, int], ...]"  # token of a program, and how many states it has saved
 
 
 def versions() -> dict[str, str]:
@@ -53,12 +56,12 @@ def versions() -> dict[str, str]:
 
 
 def read(file: Path) -> dict[str, Any]:
-    """Return what a file holds, in the format of today, if it is whole."""
+    """Return what a file holds, in the current format, if it is whole."""
     check_readable(file)
     try:
         values = json.loads(file.read_bytes())
         found, digest = values["format"], values.pop("digest")
-        if found not in (FORMAT, _FIRST_FORMAT):
+        if found not in (FORMAT, _SECOND_FORMAT, _FIRST_FORMAT):
             raise ValueError(f"its format is {found}, not {FORMAT}")
         if digest != _digest(values):
             raise ValueError("its contents do not match their checksum")
@@ -68,35 +71,41 @@ def read(file: Path) -> dict[str, Any]:
 
 
 def upgraded(values: Any, digest: str = "") -> dict[str, Any]:
-    """Return the description of a learner in the format of today.
-
-    The first format knew neither those who have left, nor rounds that were reported, nor generations: a file of it is
-    one generation, with its checksum as the token.
-    """
+    """Return the description of a learner in the current format; a file of the first one is one generation."""
     if not isinstance(values, Mapping):
         raise InputError(f"a learner is described by a mapping, got {type(values).__name__}")
     if values.get("format") == FORMAT:
         return dict(values)
-    arms = part(values, "arms")
-    known = {**arms, "reported": None} if isinstance(arms, Mapping) else arms
-    return {**values, "format": FORMAT, "arms": known, "departed": {}, "saves": [[digest, 1]] if digest else []}
+    if values.get("format") != _SECOND_FORMAT:
+        arms = part(values, "arms")
+        known = {**arms, "reported": None} if isinstance(arms, Mapping) else arms
+        values = {**values, "arms": known, "departed": {}, "saves": [[digest, 1]] if digest else []}
+    return {**_with_rng(values), "format": FORMAT}
 
 
-def text_of(values: Mapping[str, Any]) -> str:
-    """Return what a file holds of a learner that is described so."""
-    return json.dumps({"format": FORMAT, "digest": _digest(values), **values})
+def _with_rng(values: Any) -> Any:
+    """Return a description, and what its plan was made from, with the state of the generator under its new name."""
+    if not isinstance(values, Mapping):
+        return values
+    renamed = {"rng" if name == "luck" else name: value for name, value in values.items()}
+    return {name: _with_rng(value) if name == "planned_from" else value for name, value in renamed.items()}
 
 
-def write(file: Path, text: str, saves: Saves, overwrite: bool) -> None:
-    """Write a file, if it does not replace anything but an earlier state of the learner with these saves."""
+def write(file: Path, values: Mapping[str, Any], overwrite: bool) -> None:
+    """Write the description of a learner, unless it would replace anything but an earlier state of the same learner."""
+    try:
+        text = json.dumps({"format": FORMAT, "digest": _digest(values), **values})
+    except TypeError as error:
+        name = values["policy"]["name"]
+        raise InputError(f"the settings of the policy {name} must be plain values: {error}") from None
     with locked(file):
         if not overwrite and file.is_file() and file.stat().st_size:
-            _check_replaceable(file, saves)
+            _check_replaceable(file, values["saves"])
         write_whole(file, lambda temporary: temporary.write_text(text, encoding="utf-8"), private=True)
 
 
 def _check_replaceable(file: Path, saves: Saves) -> None:
-    """Refuse to replace what this learner does not go back to."""
+    """Refuse to replace anything but an earlier state of this learner."""
     advice = "give overwrite=True to replace it"
     try:
         there = saves_of(read(file))
@@ -115,7 +124,7 @@ def _check_replaceable(file: Path, saves: Saves) -> None:
 
 
 def _is_earlier(there: Saves, saves: Saves) -> bool:
-    """Return whether one state of a learner goes back to another."""
+    """Return whether the one with the first saves is an earlier state of the other, or the same."""
     last = len(there) - 1
     if not 0 <= last < len(saves) or there[:last] != saves[:last]:
         return False
@@ -130,7 +139,7 @@ def saved_by(values: Mapping[str, Any]) -> str:
 
 
 def saves_of(values: Any) -> Saves:
-    """Return the saves that a learner goes back to."""
+    """Return the saves behind a learner."""
     given = part(values, "saves")
     pairs = given if isinstance(given, (list, tuple)) else [given]
     for pair in pairs:
@@ -140,29 +149,44 @@ def saves_of(values: Any) -> Saves:
     return tuple((token, number) for token, number in pairs)
 
 
-def policy_of(values: Any) -> Policy:
-    """Return the policy that a learner was saved with."""
+def next_saves(saves: Saves, token: str) -> Saves:
+    """Return the saves after one more by the program with this token.
+
+    Examples
+    --------
+    >>> next_saves(next_saves((("a", 3),), "b"), "b")
+    (('a', 3), ('b', 2))
+    """
+    if saves and saves[-1][0] == token:
+        return (*saves[:-1], (token, saves[-1][1] + 1))
+    return (*saves, (token, 1))
+
+
+def policy_of(values: Any, policy: Planner | None, new_settings: bool) -> Planner:
+    """Return the policy of a learner: the one given, if it is the same, or one that is made from its settings."""
+    there = part(values, "policy")
+    name = part(there, "name")
+    if policy is not None:
+        _check_same(there, {"name": policy.name, **policy.settings()}, new_settings)
+        return policy
     from meritfair.policies.registry import from_settings
 
-    settings = part(values, "policy")
-    name = part(settings, "name")
     try:
-        return from_settings(settings)
+        return from_settings(there)
     except (TypeError, KeyError) as error:  # what a setting must not be is for each policy to say
         raise InputError(f"the policy {name!r} cannot be made from its settings: {error}") from None
 
 
-def check_policy(policy: Policy, values: Any, new_settings: bool) -> None:
-    """Refuse another policy than the one that a learner was saved with, or other settings unless they are meant."""
-    there, here = dict(part(values, "policy")), {"name": policy.name, **policy.settings()}
-    if there.get("name") != policy.name:
-        raise InputError(f"this learner has the policy {there.get('name')!r}, not {policy.name!r}")
+def _check_same(there: Mapping[str, Any], here: Mapping[str, Any], new_settings: bool) -> None:
+    """Refuse another policy than the one that was saved, or other settings unless they are meant."""
+    if there["name"] != here["name"]:
+        raise InputError(f"this learner has the policy {there['name']!r}, not {here['name']!r}")
     differ = [key for key in {**there, **here} if _text(there.get(key)) != _text(here.get(key))]
     if differ and not new_settings:
         words = (f"{key} {_text(here.get(key))}, not {_text(there.get(key))}" for key in differ)
         raise InputError(
             f"the policy given has other settings than the one saved: {'; '.join(words)}. "
-            "Give new_settings=True to go on with them"
+            "Give new_settings=True to resume with them"
         )
 
 

@@ -2,7 +2,7 @@ r"""MF-RMAB: exposure in proportion to estimated merit (Algorithm 1 of the paper
 
 At each episode the policy takes a point of the confidence ball (the paper: the upper corner,
 :math:`P^{+,t}`), computes every arm's benefit :math:`\mu_i^t` there, and draws K arms at each step from
-:math:`\pi_i^t = g(\mu_i^t) / \sum_j g(\mu_j^t)` (Eq. 8), one after another without putting back. Other points of the
+:math:`\pi_i^t = g(\mu_i^t) / \sum_j g(\mu_j^t)` (Eq. 8), one after another without replacement. Other points of the
 ball learn faster, and other designs draw several arms in proportion to merit: `docs/settings.md` says which to use.
 
 References
@@ -14,7 +14,7 @@ AAMAS 2024, Algorithm 1.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from meritfair.core.checks import check_choice
 from meritfair.engine.rules import LOTTERY, Rule
@@ -24,11 +24,8 @@ from meritfair.model.confidence import ESTIMATES
 from meritfair.model.criterion import Bound, Confidence, Criterion
 from meritfair.model.exposure import DESIGNS
 from meritfair.model.merit import Exponential, Merit
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import Lottery
-
-if TYPE_CHECKING:
-    from meritfair.policies.base import View
 
 __all__ = ["MeritFair"]
 
@@ -42,23 +39,30 @@ class MeritFair(Policy):
     merit : Merit
         How benefit becomes merit; the paper's is Exponential(3).
     delta : float
-        Chance that the confidence ball may miss the truth, strictly between 0 and 1.
+        Probability that the confidence ball misses the truth, strictly between 0 and 1.
     estimate : {"optimistic", "pessimistic", "mean", "pooled", "thompson"}
-        Which point of the ball is believed; the paper's is the optimistic corner. `Ball.estimate` tells them apart.
+        Which point of the ball is used; the paper's is the optimistic corner. `Ball.estimate` describes them.
     design : {"sequential", "exact", "systematic"}
         How K arms are drawn; the paper's is one after another by merit. With the other two, exposures are in
         proportion to merit, up to saturation, for any K.
     floor, cap : float or sequence of float
         The least and the most exposure of each arm, for designs other than ``sequential``. A cap of 1 is approached
-        as an arm was seen left alone ever more often (`learning_cap`).
+        the more often an arm was seen when it was not pulled (`learning_cap`).
     ball : {"paper", "bernstein", "kl"}
         How the ball is measured; the last two are tighter.
 
     Examples
     --------
-    >>> MeritFair(merit=Exponential(1.0), estimate="mean")
-    MeritFair(merit=Exponential(c=1.0), delta=0.01, estimate='mean', design='sequential', floor=0.0, cap=1.0,
-              ball='paper')
+    Three arms whose benefits seem to be 0.57, 0.1 and 0.125, after 100 visits of each state and action.
+
+    >>> import numpy as np
+    >>> from meritfair import Counts
+    >>> good = [[[20, 60], [50, 90]], [[30, 30], [70, 80]], [[10, 20], [30, 40]]]
+    >>> view = View(Counts(np.full((3, 2, 2), 100), good), 1, 1, np.full((3, 2, 2), np.nan))
+    >>> MeritFair(estimate="mean").plan(view).exposure(1).round(3)
+    array([0.656, 0.165, 0.179])
+    >>> MeritFair().plan(view).exposure(1).round(3)  # optimism keeps exposures closer together
+    array([0.501, 0.216, 0.283])
     """
 
     name: ClassVar[str] = "merit-fair"
@@ -86,11 +90,11 @@ class MeritFair(Policy):
         return Confidence(self.ball, self.delta)
 
     def plan(self, view: View) -> Lottery:
-        merit = self.merit(benefit(view.believed(self.estimate, self.delta, self.ball)))
+        merit = self.merit(benefit(view.estimated_transitions(self.estimate, self.delta, self.ball)))
         if self.design == "sequential":
             return Lottery(merit)  # Eq. (8)
-        left_alone = view.counts.visits[..., 0].sum(axis=-1)
-        return Lottery(merit, self.design, self.floor, learning_cap(left_alone, view.budget, self.floor, self.cap))
+        not_pulled = view.counts.visits[..., 0].sum(axis=-1)
+        return Lottery(merit, self.design, self.floor, learning_cap(not_pulled, view.budget, self.floor, self.cap))
 
     def rule(self) -> Rule | None:
         merit = self.merit.rule()

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from meritfair.core.checks import check_choice
 from meritfair.engine.rules import EXPONENTIAL, GREEDY, SEQUENTIAL, MeritRule, Rule
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import ESTIMATES
 from meritfair.model.criterion import Confidence
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import PriorityTable
-
-if TYPE_CHECKING:
-    from meritfair.policies.base import View
 
 __all__ = ["Optimal"]
 
@@ -33,11 +28,20 @@ class Optimal(Policy):
     Parameters
     ----------
     delta : float
-        Chance that the confidence ball may miss the truth, strictly between 0 and 1.
+        Probability that the confidence ball misses the truth, strictly between 0 and 1.
     estimate : {"optimistic", "pessimistic", "mean", "pooled", "thompson"}
-        Which point of the ball is believed; the paper's is the optimistic corner.
+        Which point of the ball is used; the paper's is the optimistic corner.
     ball : {"paper", "bernstein", "kl"}
         How the ball is measured; the last two are tighter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from meritfair import Counts
+    >>> good = [[[20, 60], [50, 90]], [[30, 30], [70, 80]], [[10, 20], [30, 40]]]
+    >>> view = View(Counts(np.full((3, 2, 2), 100), good), 1, 1, np.full((3, 2, 2), np.nan))
+    >>> Optimal(estimate="mean").plan(view).exposure(1)
+    array([1., 0., 0.])
     """
 
     name: ClassVar[str] = "optimal"
@@ -55,8 +59,7 @@ class Optimal(Policy):
         return Confidence(self.ball, self.delta)
 
     def plan(self, view: View) -> PriorityTable:
-        believed = benefit(view.believed(self.estimate, self.delta, self.ball))
-        return PriorityTable(np.stack([believed, believed], axis=-1))  # the same in either state
+        return PriorityTable.of(benefit(view.estimated_transitions(self.estimate, self.delta, self.ball)))
 
     def rule(self) -> Rule:
         estimate, no_merit = ESTIMATES.index(self.estimate), MeritRule(EXPONENTIAL, 0.0, 0.0)

@@ -7,15 +7,14 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from meritfair.core.errors import InputError
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Policy, View, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from meritfair.policies.base import View
     from meritfair.policies.plans import Plan
 
-__all__ = ["as_policy", "check_name", "policy_from_function"]
+__all__ = ["as_policy", "policy_from_function"]
 
 
 def policy_from_function(function: Callable[..., Plan], name: str | None = None) -> type[Policy]:
@@ -45,7 +44,7 @@ def policy_from_function(function: Callable[..., Plan], name: str | None = None)
         raise InputError(f"the policy {called!r} must take the view")
     taken = parameters[1:]
     for parameter in taken:
-        if hasattr(Policy, parameter.name) or parameter.name == "name" or parameter.kind == parameter.POSITIONAL_ONLY:
+        if parameter.name in {*dir(Policy), "name"} or parameter.kind == parameter.POSITIONAL_ONLY:
             raise InputError(f"a setting of the policy {called!r} cannot be called {parameter.name!r}")
         if parameter.default is parameter.empty:
             raise InputError(f"the setting {parameter.name!r} of the policy {called!r} needs a default")
@@ -63,14 +62,6 @@ def policy_from_function(function: Callable[..., Plan], name: str | None = None)
         ) from None
     made.__module__ = getattr(function, "__module__", __name__)
     return made
-
-
-def check_name(policy: Any) -> str:
-    """Return the name of a policy or of its class, if it has one."""
-    name = getattr(policy, "name", None)
-    if not isinstance(name, str) or not name:
-        raise InputError(f"a policy needs a name, a text in its class: {policy!r} has none")
-    return name
 
 
 def as_policy(policy: Any) -> Policy:

@@ -1,28 +1,32 @@
-"""Plans: what a policy hands over for the next episode, and the engine plays.
+"""Plans: what a policy hands over for the next episode, to the engine or to a learner.
 
 A *lottery* fixes a merit for each arm and draws K arms afresh at each step, by one of three designs; a *rotation*
 pulls those who are next in line. They do not look at states, so the engine moves 64 steps at once. A *priority table*
 gives an index for each arm and state, and the K arms with the largest index are pulled (or are drawn softly by it, or
-so many of each group); a *step learner* makes such an index anew at every step, and learns from what happened. These
+a quota of each group); a *step learner* makes such an index anew at every step, and learns from what happened. These
 two are played step by step, compiled.
 
-Arrays may carry leading axes, one entry for each run.
+In live use every plan has the same interface (`Plan.play`): at these states, among those available, with this budget,
+it gives an exposure for each arm and a draw with exactly these exposures. Arrays may carry leading axes for the engine,
+one entry for each run.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meritfair.core.checks import check_merit, float_array
+from meritfair.core.deprecation import Renamed
 from meritfair.core.errors import InputError
 from meritfair.engine.rules import ROTATION, SEQUENTIAL
 from meritfair.model.allocation import check_bounds
 from meritfair.model.draws import draw, draw_exposures
 from meritfair.model.exposure import DESIGNS, check_design, fair_exposure, merit_share
+from meritfair.policies.drawing import Mixture, Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +34,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from meritfair.core.arrays import BoolArray, FloatArray, IntArray
+    from meritfair.policies.drawing import Draw, Observed, Situation, Step
 
-__all__ = ["AnyPlan", "Lottery", "Plan", "PriorityTable", "Rotation", "StepLearner", "check_plan"]
+__all__ = ["Lottery", "Plan", "PriorityTable", "Rotation", "StepLearner", "check_plan"]
+
+_SMALLEST = 1e-300  # a merit must be positive
 
 
 class Plan(ABC):
@@ -47,6 +54,15 @@ class Plan(ABC):
         """How many arms the plan is made for."""
         return self.shape[-1]
 
+    def check(self, n_arms: int, budget: int, runs: tuple[int, ...] = ()) -> None:  # noqa: ARG002
+        """Refuse a plan that cannot be followed with that many arms and this budget, in these runs or live."""
+        if self.n_arms != n_arms:
+            raise InputError(f"the policy planned for {self.n_arms} arms, but there are {n_arms}")
+        if self.shape[:-1] not in ((), runs):
+            raise InputError(f"the policy planned for shape {self.shape}, it must be {(*runs, n_arms)}")
+
+    # ---- in a simulation
+
     @abstractmethod
     def share(self, budget: int) -> FloatArray | None:
         """Return each arm's share of the draws, the paper's pi, shape (..., N); it sums to 1.
@@ -56,7 +72,9 @@ class Plan(ABC):
 
     @abstractmethod
     def exposure(self, budget: int) -> FloatArray | None:
-        """Return each arm's chance of being pulled at a step, shape (..., N); None where pulls depend on states."""
+        """Return the probability that each arm is pulled at a step, shape (..., N); None where it depends on states."""
+
+    chances = Renamed("exposure")
 
     def integrates(self, budget: int) -> bool:  # noqa: ARG002
         """Whether its exposures take an integral: those of a sequential draw of several arms that differ."""
@@ -74,6 +92,33 @@ class Plan(ABC):
         other designs they are exposures.
         """
         return None
+
+    # ---- live
+
+    @property
+    def looks_at_states(self) -> bool:
+        """Whether the states of all available arms must be known."""
+        return False
+
+    @abstractmethod
+    def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
+        """Draw who is pulled at one step, among those available; of what is given only `rng` changes."""
+
+    def begin(self, memory: FloatArray | None = None) -> FloatArray | None:
+        """Return the memory at the start of the plan, if the last plan ended with this one."""
+        return memory
+
+    def learn_from(self, memory: FloatArray | None, seen: Observed) -> FloatArray | None:  # noqa: ARG002
+        """Return the memory after these outcomes."""
+        return memory
+
+
+def check_plan(plan: Any, n_arms: int, budget: int, runs: tuple[int, ...] = ()) -> Plan:
+    """Return what a policy has planned, if it can be followed."""
+    if not isinstance(plan, (Lottery, PriorityTable, Rotation, StepLearner)):
+        raise InputError(f"a policy must plan a Lottery, PriorityTable, Rotation or StepLearner, got {plan!r}")
+    plan.check(n_arms, budget, runs)
+    return plan
 
 
 @dataclass(frozen=True)
@@ -104,6 +149,10 @@ class Lottery(Plan):
     def shape(self) -> tuple[int, ...]:
         return self.merit.shape
 
+    def check(self, n_arms: int, budget: int, runs: tuple[int, ...] = ()) -> None:
+        super().check(n_arms, budget, runs)
+        check_bounds(self.floor, self.cap, n_arms, budget)
+
     def share(self, budget: int) -> FloatArray:  # noqa: ARG002
         return merit_share(self.merit)
 
@@ -124,12 +173,11 @@ class Lottery(Plan):
             return self.exposure(budget)
         return np.asarray(self.merit / self.merit.max(axis=-1, keepdims=True))
 
-    def at(self, states: IntArray, turn: FloatArray) -> Lottery:  # noqa: ARG002
-        """Return the plan for one step, of arms in these states with these turns in a line, shape (N,)."""
-        return self
+    def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
+        return now.draw(self, budget, rng)
 
     def among(self, available: BoolArray, budget: int) -> Lottery:
-        """Return the lottery of the available arms; caps that are too low for so few are raised."""
+        """Return the lottery of the available arms; caps that are too low for that few are raised."""
         if self.drawn_by == SEQUENTIAL:
             return Lottery(self.merit[available])
         floor = np.broadcast_to(np.asarray(self.floor), self.merit.shape)[available]
@@ -138,10 +186,6 @@ class Lottery(Plan):
         if most < budget:
             cap = 1 - (1 - cap) * ((n - budget) / (n - most))
         return Lottery(self.merit[available], self.design, floor, cap)
-
-    def chances(self, budget: int) -> FloatArray:
-        """Return each arm's chance of being pulled at one step."""
-        return self.exposure(budget)
 
     def draw(self, budget: int, rng: np.random.Generator) -> BoolArray:
         """Draw who is pulled at one step, shape (N,)."""
@@ -202,30 +246,24 @@ class PriorityTable(Plan):
     def shape(self) -> tuple[int, ...]:
         return self.index.shape[:-1]
 
+    def check(self, n_arms: int, budget: int, runs: tuple[int, ...] = ()) -> None:
+        super().check(n_arms, budget, runs)
+        if self.quotas is not None and np.any(self.quotas.sum(axis=-1) != budget):
+            raise InputError(f"quotas must sum to the budget {budget}, got {self.quotas}")
+
     def share(self, budget: int) -> FloatArray | None:
         exposure = self.exposure(budget)
         return None if exposure is None else np.asarray(exposure / budget)
 
     def exposure(self, budget: int) -> FloatArray | None:
-        return None if self.soft or self.looks_at_states else self.chances(budget)
-
-    def chances(self, budget: int) -> FloatArray:
-        """Return each arm's chance of being pulled, by a table that does not look at states, shape (..., N)."""
-        index = self.index[..., 0]
-        if self.groups is None or self.quotas is None:
-            return _exposure_of_largest(index, np.array(budget))
-        shape = np.broadcast_shapes(index.shape[:-1], self.quotas.shape[:-1])
-        exposure = np.zeros((*shape, self.n_arms))
-        for group in range(self.quotas.shape[-1]):
-            inside = self.groups == group
-            exposure[..., inside] = _exposure_of_largest(index[..., inside], self.quotas[..., group])
-        return exposure
+        if self.soft or self.looks_at_states:
+            return None
+        return self._ranking(self.index[..., 0]).exposure(budget)
 
     def weights(self, budget: int) -> FloatArray | None:
         if self.soft or self.groups is not None or self.looks_at_states:
             return None
-        above, level = _largest(self.index[..., 0], np.array(budget))
-        return np.where(above, np.inf, level.astype(np.float64))
+        return self._ranking(self.index[..., 0]).weights(budget)
 
     @classmethod
     def of(cls, index: FloatArray, groups: IntArray | None = None, quotas: IntArray | None = None) -> PriorityTable:
@@ -234,53 +272,16 @@ class PriorityTable(Plan):
 
     @property
     def looks_at_states(self) -> bool:
-        """Whether the index is not the same in both states."""
         return not np.array_equal(self.index[..., 0], self.index[..., 1])
 
-    def at(self, states: IntArray, turn: FloatArray) -> Lottery | PriorityTable:  # noqa: ARG002
-        """Return the plan for one step, of arms in these states with these turns in a line, shape (N,)."""
-        here = np.where(states == 1, self.index[..., 1], self.index[..., 0])
+    def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
+        index = np.where(now.states == 1, self.index[..., 1], self.index[..., 0])
         if self.soft:
-            return Lottery(np.maximum(np.exp(here - here.max()), _SMALLEST))
-        return PriorityTable.of(here, self.groups, self.quotas)
+            return now.draw(Lottery(np.maximum(np.exp(index - index.max()), _SMALLEST)), budget, rng)
+        return now.draw(self._ranking(index), budget, rng)
 
-    def among(self, available: BoolArray, budget: int) -> PriorityTable:  # noqa: ARG002
-        """Return the table of the available arms; a group with fewer of them than its quota leaves the rest unspent."""
-        if self.groups is None or self.quotas is None:
-            return PriorityTable(self.index[available])
-        groups = self.groups[available]
-        sizes = np.bincount(groups, minlength=len(self.quotas))
-        return PriorityTable(self.index[available], groups=groups, quotas=np.minimum(self.quotas, sizes))
-
-    def draw(self, budget: int, rng: np.random.Generator) -> BoolArray:
-        """Draw who is pulled at one step, by a table that does not look at states; shape (N,)."""
-        exposure = self.chances(budget)
-        pulled = exposure == 1.0
-        groups = np.zeros(self.n_arms, np.int64) if self.groups is None else self.groups
-        for group in np.unique(groups):
-            level = np.flatnonzero((groups == group) & (exposure > 0.0) & (exposure < 1.0))  # all with the same chance
-            if len(level):
-                pulled[rng.choice(level, round(float(exposure[level].sum())), replace=False)] = True
-        return np.asarray(pulled)
-
-
-_SMALLEST = 1e-300  # a merit must be positive
-
-
-def _largest(index: FloatArray, budget: IntArray) -> tuple[BoolArray, BoolArray]:
-    """Return who is above the last of so many with the largest index, and who is level with it; -inf is neither."""
-    take = np.broadcast_to(budget, index.shape[:-1])[..., None]
-    last = np.take_along_axis(-np.sort(-index, axis=-1), np.maximum(take - 1, 0), axis=-1)
-    return (index > last) & (take > 0), (index == last) & (index > -np.inf) & (take > 0)
-
-
-def _exposure_of_largest(index: FloatArray, budget: IntArray) -> FloatArray:
-    """Return the chance of each arm to be among so many with the largest index; ties share what is left."""
-    if index.shape[-1] == 0:
-        return index
-    above, level = _largest(index, budget)
-    left = np.asarray(budget)[..., None] - above.sum(axis=-1, keepdims=True)
-    return np.asarray(above + level * (left / np.maximum(1, level.sum(axis=-1, keepdims=True))))
+    def _ranking(self, index: FloatArray) -> Ranking:
+        return Ranking(index, self.groups, self.quotas)
 
 
 @dataclass(frozen=True)
@@ -312,9 +313,8 @@ class Rotation(Plan):
     def weights(self, budget: int) -> FloatArray:  # noqa: ARG002
         return np.ones(self.length)
 
-    def at(self, states: IntArray, turn: FloatArray) -> PriorityTable:  # noqa: ARG002
-        """Return the plan for one step, of arms in these states with these turns in a line, shape (N,)."""
-        return PriorityTable.of(-turn)
+    def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
+        return now.draw(Ranking(-now.turn), budget, rng)
 
 
 @dataclass(frozen=True)
@@ -322,23 +322,24 @@ class StepLearner(Plan):
     """Rank the arms anew at every step, pull the K largest (ties at random), and learn from what happened.
 
     The functions are compiled with Numba: loops over arms and plain arithmetic. They keep what they know in `memory`,
-    which goes on from step to step and from episode to episode.
+    which is passed on from step to step and from episode to episode.
 
     Parameters
     ----------
     memory : ndarray of float, shape (..., N, m)
         What is known at the start, a row for each arm.
     rank : callable
-        ``rank(memory, states, pulled, step, exploring, index)`` sets `index[i]` for each arm i: the K largest are
-        pulled, -inf never. `pulled[i]` is 1 if the arm was pulled at the step before, `step` counts from 0 through
-        the whole run. It leaves nothing to chance, and may change `memory`.
+        ``rank(memory, states, last_actions, step, exploring, index)`` sets `index[i]` for each arm i: the K largest are
+        pulled, -inf never. `last_actions[i]` is 1 if the arm was pulled at the step before, `step` counts from 0
+        through the whole run. It draws no random numbers, and may change `memory`.
     learn : callable, optional
-        ``learn(memory, states, pulls, following)`` changes `memory`, when the states after the step are known. In live
-        use it is called with the rows of those arms whose outcome was seen.
+        ``learn(memory, states, actions, next_states)`` changes `memory`, when the states after the step are known. In
+        live use it is called with the rows of those arms whose outcome was seen.
     explore : callable, optional
-        ``explore(memory, step)`` returns the chance that `exploring` is True at this step; without it, it never is.
+        ``explore(memory, step)`` returns the probability that `exploring` is True at this step; without it, it never
+        is.
     keeps_memory : bool
-        Whether the memory of the last episode goes on, and `memory` is for the first only. Else `memory` is that of
+        Whether the memory of the last episode is kept, and `memory` is for the first only. Else `memory` is that of
         this episode: it can be made from `View.memory`, which is how the last one ended.
     """
 
@@ -363,20 +364,40 @@ class StepLearner(Plan):
     def exposure(self, budget: int) -> None:  # noqa: ARG002
         return None
 
+    @property
+    def looks_at_states(self) -> bool:
+        return True
 
-AnyPlan: TypeAlias = Lottery | PriorityTable | Rotation | StepLearner
+    def begin(self, memory: FloatArray | None = None) -> FloatArray:
+        return self.memory if memory is None or not self.keeps_memory else memory
 
+    def learn_from(self, memory: FloatArray | None, seen: Observed) -> FloatArray | None:
+        if self.learn is None:
+            return memory
+        after = np.array(self.memory if memory is None else memory, order="C")
+        rows = after[seen.arms]
+        self.learn(rows, seen.states, seen.actions, seen.next_states)
+        after[seen.arms] = rows
+        return after
 
-def check_plan(plan: Any, n_arms: int, budget: int, runs: tuple[int, ...] = ()) -> AnyPlan:
-    """Return what a policy has planned, if it can be followed with so many arms, in so many runs or in life."""
-    if not isinstance(plan, AnyPlan):
-        raise InputError(f"a policy must plan a Lottery, PriorityTable, Rotation or StepLearner, got {plan!r}")
-    if plan.n_arms != n_arms:
-        raise InputError(f"the policy planned for {plan.n_arms} arms, but there are {n_arms}")
-    if plan.shape[:-1] not in ((), runs):
-        raise InputError(f"the policy planned for shape {plan.shape}, it must be {(*runs, n_arms)}")
-    if isinstance(plan, Lottery):
-        check_bounds(plan.floor, plan.cap, n_arms, budget)
-    if isinstance(plan, PriorityTable) and plan.quotas is not None and np.any(plan.quotas.sum(axis=-1) != budget):
-        raise InputError(f"quotas must sum to the budget {budget}, got {plan.quotas}")
-    return plan
+    def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
+        known = self.memory if now.memory is None else now.memory
+        memory, otherwise = np.array(known, order="C"), np.array(known, order="C")  # ranking may change them
+        chance, exploring = 0.0, False
+        if now.available.any():
+            chance = 0.0 if self.explore is None else float(np.clip(self.explore(memory, now.step), 0.0, 1.0))
+            exploring = bool(rng.random() < chance)
+        how: Draw = self._ranking(now, memory, exploring)
+        other = 1 - chance if exploring else chance
+        if other > 0:
+            how = Mixture(how, self._ranking(now, otherwise, not exploring), other)
+        return replace(now, memory=memory).draw(how, budget, rng)
+
+    def _ranking(self, now: Situation, memory: FloatArray, exploring: bool) -> Ranking:
+        index = np.full(self.n_arms, np.nan)
+        states = np.maximum(now.states, 0)  # those who are not available may be in any
+        self.rank(memory, states, now.last_actions, now.step, exploring, index)
+        missing = np.flatnonzero(np.isnan(index))
+        if len(missing):
+            raise InputError(f"rank must set a number for each arm, got nan for {now.names[missing[0]]!r}")
+        return Ranking(index)

@@ -1,12 +1,12 @@
 r"""ProbFair: a guaranteed exposure for everyone, and within that the most reward that a lottery can give.
 
-Every arm i has an exposure :math:`p_i`, its chance of being pulled at any step, whatever its state; of these the policy
-takes those with
+Every arm i has an exposure :math:`p_i`, its probability of being pulled at any step, whatever its state; of these the
+policy takes those with
 
 .. math:: \max \sum_i f(P_i, p_i), \qquad l \le p_i \le u, \qquad \sum_i p_i = K ,
 
-where f is the long-run chance of the good state (Eq. 5 of the MF-RMAB paper), and draws K arms at each step with
-exactly these chances, by dependent rounding. It needs :math:`l \le K/N \le u`.
+where f is the long-run probability of the good state (Eq. 5 of the MF-RMAB paper), and draws K arms at each step with
+exactly these exposures, by dependent rounding. It needs :math:`l \le K/N \le u`.
 
 =========  ==================  ============
 here       is                  in the paper
@@ -18,7 +18,7 @@ here       is                  in the paper
 The original scans how the budget may be split between the arms with a concave f and those with a convex one; here the
 optimum is exact (:mod:`meritfair.model.stationary`). It takes l as given; the default here is half of an equal share,
 K/2N, which is possible for any budget. It plans for known arms; with another `estimate`, the policy plans anew at each
-episode as if what it believes were true.
+episode as if its estimate were true.
 
 References
 ----------
@@ -29,7 +29,7 @@ Restless Bandit Setting", KDD 2023.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,11 +37,8 @@ from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
 from meritfair.model.criterion import Confidence
 from meritfair.model.stationary import best_exposure
-from meritfair.policies.base import KNOWN, Policy, check_beliefs
+from meritfair.policies.base import KNOWN, Policy, View, check_estimate
 from meritfair.policies.plans import Lottery
-
-if TYPE_CHECKING:
-    from meritfair.policies.base import View
 
 __all__ = ["ProbFair"]
 
@@ -57,12 +54,12 @@ class ProbFair(Policy):
     lower : float, optional
         The least exposure of any arm, at most K/N. None: half of an equal share, K/2N.
     upper : float
-        The most exposure of any arm, at least K/N. Below 1, no arm is pulled at every step, and so a learner goes on
-        seeing what happens when it is left alone.
+        The most exposure of any arm, at least K/N. Below 1, no arm is pulled at every step, and so a learner
+        continues to see what happens when it is not pulled.
     estimate : {"known", "optimistic", "pessimistic", "mean", "pooled", "thompson"}
         Which arms it plans for: the true ones, or a point of the confidence ball.
     delta : float
-        Chance that the ball may miss the truth, strictly between 0 and 1; for estimates other than ``known``.
+        Probability that the ball misses the truth, strictly between 0 and 1; for estimates other than ``known``.
 
     Examples
     --------
@@ -86,8 +83,8 @@ class ProbFair(Policy):
         object.__setattr__(self, "upper", check_number("upper", self.upper, 0.0, 1.0))
         if self.lower is not None and self.lower > self.upper:
             raise InputError(f"lower must be at most upper, got {self.lower:g} and {self.upper:g}")
-        check_beliefs(self)
-        object.__setattr__(self, "constant", self.oracle)
+        check_estimate(self)
+        object.__setattr__(self, "plans_once", self.oracle)
 
     @property
     def confidence(self) -> Confidence:
@@ -95,10 +92,10 @@ class ProbFair(Policy):
 
     def plan(self, view: View) -> Lottery:
         shape = view.counts.visits.shape
-        believed = np.broadcast_to(view.believed(self.estimate, self.delta), shape).reshape(-1, *shape[-3:])
+        arms = np.broadcast_to(view.estimated_transitions(self.estimate, self.delta), shape).reshape(-1, *shape[-3:])
         lower = view.budget / (2 * view.n_arms) if self.lower is None else self.lower
-        luck = view.luck or (None,) * len(believed)
+        rngs = view.rngs or (None,) * len(arms)
         exposure = [
-            best_exposure(arms, view.budget, lower, self.upper, rng) for arms, rng in zip(believed, luck, strict=True)
+            best_exposure(run, view.budget, lower, self.upper, rng) for run, rng in zip(arms, rngs, strict=True)
         ]
         return Lottery(np.maximum(np.reshape(exposure, shape[:-2]), _NEVER), "exact")

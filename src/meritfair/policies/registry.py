@@ -18,7 +18,7 @@ from meritfair.core.parsing import split_settings
 from meritfair.model.criterion import Confidence, Criterion, changed
 from meritfair.model.merit import merit_from_settings, merit_from_text
 from meritfair.policies.ab_whittle import ABWhittle
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Policy, check_name
 from meritfair.policies.equitable import Equitable
 from meritfair.policies.fair_oracle import FairOracle
 from meritfair.policies.fair_ucrl import FairUCRL
@@ -26,7 +26,7 @@ from meritfair.policies.fawt import FaWT
 from meritfair.policies.fawt_q import FaWTQ
 from meritfair.policies.merit_fair import MeritFair
 from meritfair.policies.optimal import Optimal
-from meritfair.policies.own import check_name, policy_from_function
+from meritfair.policies.own import policy_from_function
 from meritfair.policies.prob_fair import ProbFair
 from meritfair.policies.simple import NoAction, Random, RoundRobin
 from meritfair.policies.soft_fair import SoftFair

@@ -1,54 +1,54 @@
-"""What a learner keeps of its arms, a row for each, and how that goes into a file."""
+"""What a learner keeps of its arms, a row for each in every array, as its file has it."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from meritfair.core.checks import check_whole, float_array
+from meritfair.core.checks import float_array
 from meritfair.core.errors import InputError
 from meritfair.model.counts import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 
-__all__ = ["Known", "Planned", "Rows", "generator", "part", "plain"]
+__all__ = ["Known", "Rows", "array_of", "part"]
 
-_ANY = -1  # a length that is not fixed
-_SHAPES: dict[str, tuple[int, ...]] = {  # of what an arm has
-    "truth": (2, 2),
-    "visits": (2, 2),
-    "good": (2, 2),
-    "memory": (_ANY,),
-    "pulled": (),
-    "turn": (),
-    "reported": (_ANY,),
-    "states": (),
-}
-_BOUNDS = {  # what a step learner remembers has none
-    "truth": (0, 1),
-    "visits": (0, 2**53),
-    "good": (0, 2**53),
-    "pulled": (0, 1),
-    "turn": (0, 2**53),
-    "reported": (0, 2**63 - 1),
-    "states": (-1, 1),
-}
-_FRACTIONS = ("truth", "memory", "turn")
 _BITS = 63  # of a word that stays positive
+
+
+class _Column(NamedTuple):
+    """What an array holds of each arm."""
+
+    shape: tuple[int | None, ...]  # None: any length
+    low: float
+    high: float
+    whole: bool = True
+
+
+_COLUMNS = {
+    "truth": _Column((2, 2), 0, 1, whole=False),
+    "visits": _Column((2, 2), 0, 2**53),
+    "good": _Column((2, 2), 0, 2**53),
+    "memory": _Column((None,), -np.inf, np.inf, whole=False),
+    "pulled": _Column((), 0, 1),
+    "turn": _Column((), 0, 2**53, whole=False),
+    "reported": _Column((None,), 0, 2**63 - 1),
+    "states": _Column((), -1, 1),
+}
 
 _Kind = TypeVar("_Kind", bound="Known")
 
 
 @dataclass
 class Known:
-    """What plans are made from: a row for each arm in every array."""
+    """What plans are made from."""
 
     truth: FloatArray  # (N, 2, 2), NaN where it is not known
     visits: IntArray  # (N, 2, 2)
@@ -63,82 +63,67 @@ class Known:
         """What was seen of the arms."""
         return Counts(self.visits, self.good)
 
-    def _each(self: _Kind, change: Callable[[AnyArray], AnyArray]) -> _Kind:
-        """Return the rows with each array changed."""
-        changed: dict[str, Any] = {
-            name: None if rows is None else change(rows) for name, rows in self._arrays().items()
-        }
-        return type(self)(**changed)
-
-    def _arrays(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-
-    def copy(self: _Kind) -> _Kind:
-        """Return rows that may change by themselves."""
-        return self._each(lambda rows: rows.copy())
-
     def only(self: _Kind, arms: Sequence[int] | IntArray) -> _Kind:
         """Return the rows of these arms alone."""
-        return self._each(lambda rows: np.ascontiguousarray(rows[np.asarray(arms, np.int64)]))
+        places = np.asarray(arms, np.int64)
+        own: dict[str, Any] = {name: None if rows is None else rows[places] for name, rows in vars(self).items()}
+        return type(self)(**own)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rows as plain values; None for what nothing is known of."""
-        return {name: None if _is_nothing(name, rows) else _numbers(rows) for name, rows in self._arrays().items()}
-
-    def remembered(self, first: FloatArray) -> FloatArray:
-        """Return what a step learner knows now, to be changed in place; at the first time it is a copy of `first`."""
-        if self.memory is None:
-            self.memory = np.array(first, order="C")
-        return self.memory
+        """Return the rows as plain values; None where nothing is known."""
+        arrays = vars(self) | {"truth": None if np.isnan(self.truth).all() else self.truth}
+        return {name: None if rows is None or rows.size == 0 else _numbers(rows) for name, rows in arrays.items()}
 
     @classmethod
     def from_dict(cls: type[_Kind], values: Any, n_arms: int) -> _Kind:
-        """Return the rows that `to_dict` has described, of so many arms."""
-        given = {f.name: part(values, f.name) for f in dataclasses.fields(cls)}
-        nothing: dict[str, Any] = {"truth": np.full((n_arms, 2, 2), np.nan), "memory": None}
-        nothing["reported"] = np.zeros((n_arms, 0), np.int64)
-        made = {
-            name: nothing[name] if rows is None and name in nothing else _array(name, rows, n_arms)
-            for name, rows in given.items()
+        """Return the rows that `to_dict` has described, of that many arms."""
+        nothing = {
+            "truth": np.full((n_arms, 2, 2), np.nan),
+            "memory": None,
+            "reported": np.zeros((n_arms, 0), np.int64),
         }
-        rows = cls(**made)
-        Counts(rows.visits, rows.good)  # checks that good is at most visits
-        return rows
+        rows: dict[str, Any] = {}
+        for field in dataclasses.fields(cls):
+            given = part(values, field.name)
+            unknown = given is None and field.name in nothing
+            rows[field.name] = nothing[field.name] if unknown else array_of(field.name, given, n_arms)
+        Counts(rows["visits"], rows["good"])  # checks that good is at most visits
+        return cls(**rows)
 
 
 @dataclass
 class Rows(Known):
-    """All that is kept of the arms: a row for each in every array."""
+    """All that is kept of the arms."""
 
     pulled: IntArray  # (N,), at the last round
     turn: FloatArray  # (N,), grows with the round of the last pull; those pulled together stay in line
     reported: IntArray  # (N, w), a bit for each round: whether its outcome was taken in; 0 where rounds have no number
 
     @classmethod
-    def none(cls, truth: FloatArray) -> Rows:
+    def none(cls, n_arms: int, truth: FloatArray | None = None) -> Rows:
         """Return the rows of arms of which nothing was seen yet."""
-        n_arms = len(truth)
+        known = np.full((n_arms, 2, 2), np.nan) if truth is None else truth.copy()
         visits, good = np.zeros((n_arms, 2, 2), np.int64), np.zeros((n_arms, 2, 2), np.int64)
-        line = np.zeros(n_arms, np.int64), np.zeros(n_arms)
-        return cls(truth, visits, good, None, *line, np.zeros((n_arms, 0), np.int64))
+        return cls(known, visits, good, None, np.zeros(n_arms, np.int64), np.zeros(n_arms), visits[:, 0, :0].copy())
 
-    def with_more(self, others: Rows) -> Rows:
-        """Return these rows and those of others, without memory."""
-        width = self.reported.shape[1]
-        more = dataclasses.replace(others, reported=_widened(others.reported, width))
-        names = (f.name for f in dataclasses.fields(self) if f.name != "memory")
-        return Rows(memory=None, **{name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in names})
-
-    def put(self, place: int, known: Rows) -> None:
-        """Put all but the memory of one arm in its place."""
-        self.reported = _widened(self.reported, known.reported.shape[1])
-        known = dataclasses.replace(known, reported=_widened(known.reported, self.reported.shape[1]))
-        for name in (f.name for f in dataclasses.fields(self) if f.name != "memory"):
-            getattr(self, name)[place] = getattr(known, name)[0]
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """Return all rows in order, without memory."""
+        width = max(part.reported.shape[1] for part in parts)
+        wide = [vars(part) | {"reported": _widened(part.reported, width)} for part in parts]
+        names = [field.name for field in dataclasses.fields(cls) if field.name != "memory"]
+        return cls(memory=None, **{name: np.concatenate([rows[name] for rows in wide]) for name in names})
 
     def known(self) -> Known:
         """Return a copy of what plans are made from."""
-        return Known(self.truth, self.visits, self.good, self.memory).copy()
+        memory = None if self.memory is None else self.memory.copy()
+        return Known(self.truth.copy(), self.visits.copy(), self.good.copy(), memory)
+
+    def note_pulls(self, arms: IntArray, number: int, rng: np.random.Generator) -> None:
+        """Note who is pulled in a round, and move them to the end of the line: in order, those level in any order."""
+        order = np.lexsort((rng.random(len(arms)), self.turn[arms]))
+        self.turn[arms[order]] = number + np.arange(len(arms)) / len(arms)
+        self.pulled[:] = np.isin(np.arange(len(self)), arms)
 
     def was_reported(self, arms: IntArray, number: int) -> IntArray:
         """Return 1 for those of these arms whose outcome of a round was taken in, else 0."""
@@ -161,49 +146,9 @@ class Rows(Known):
 
 
 def _widened(words: IntArray, width: int) -> IntArray:
-    """Return words with zeros behind them, at least so many for each arm."""
-    return np.pad(words, ((0, 0), (0, max(0, width - words.shape[1]))))
-
-
-@dataclass(frozen=True)
-class Planned:
-    """What a plan was made from."""
-
-    episode: int
-    round: int
-    rows: Known
-    states: IntArray
-    luck: Mapping[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return {
-            "episode": self.episode,
-            "round": self.round,
-            "rows": self.rows.to_dict(),
-            "states": self.states.tolist(),
-            "luck": plain(self.luck),
-        }
-
-    @classmethod
-    def from_dict(cls, values: Any, n_arms: int, last_round: int) -> Planned:
-        """Return what `to_dict` has described, for so many arms."""
-        states = _array("states", part(values, "states"), n_arms)
-        episode = check_whole("episode", part(values, "episode"), 1, last_round + 1)
-        number = check_whole("the round of the plan", part(values, "round"), 0, last_round)
-        luck = part(values, "luck")
-        generator(luck)  # checks it
-        return cls(episode, number, Known.from_dict(part(values, "rows"), n_arms), states, luck)
-
-
-def generator(state: Any) -> np.random.Generator:
-    """Return a generator in a state that was kept."""
-    generator = np.random.default_rng(0)
-    try:
-        generator.bit_generator.state = dict(state)
-    except (TypeError, ValueError, KeyError, OverflowError) as error:
-        raise InputError(f"luck must be the state of a PCG64 generator: {type(error).__name__}, {error}") from None
-    return generator
+    """Return words with zeros behind them, at least that many for each arm."""
+    more = width - words.shape[1]
+    return np.pad(words, ((0, 0), (0, more))) if more > 0 else words
 
 
 def part(values: Any, name: str) -> Any:
@@ -213,17 +158,17 @@ def part(values: Any, name: str) -> Any:
     return values[name]
 
 
-def _array(name: str, given: Any, n_arms: int) -> Any:
-    """Return the array of this name, if it has a row for each of so many arms and keeps its bounds."""
-    array = float_array(name, given) if name in _FRACTIONS else _whole_numbers(name, given)
-    shape = (n_arms, *_SHAPES[name])
-    if array.ndim != len(shape) or any(b not in (a, _ANY) for a, b in zip(array.shape, shape, strict=True)):
-        words = ", ".join("any" if length == _ANY else str(length) for length in shape)
+def array_of(name: str, given: Any, n_arms: int) -> Any:
+    """Return the array of this name, if it has a row for each of that many arms and keeps its bounds."""
+    column = _COLUMNS[name]
+    array = _whole_numbers(name, given) if column.whole else float_array(name, given)
+    shape = (n_arms, *column.shape)
+    if array.ndim != len(shape) or any(b not in (a, None) for a, b in zip(array.shape, shape, strict=True)):
+        words = ", ".join("any" if length is None else str(length) for length in shape)
         raise InputError(f"{name} must have the shape ({words}), got {array.shape}")
-    low, high = _BOUNDS.get(name, (-np.inf, np.inf))
-    outside = array[(array < low) | (array > high) | (np.isnan(array) & (name == "turn"))]
+    outside = array[(array < column.low) | (array > column.high) | (np.isnan(array) & (name == "turn"))]
     if outside.size:
-        raise InputError(f"{name} must be between {low} and {high}, got {outside.flat[0]}")
+        raise InputError(f"{name} must be between {column.low} and {column.high}, got {outside.flat[0]}")
     return np.array(array, order="C")
 
 
@@ -237,19 +182,8 @@ def _whole_numbers(name: str, given: Any) -> IntArray:
     return array.astype(np.int64)
 
 
-def _is_nothing(name: str, rows: AnyArray | None) -> bool:
-    return rows is None or rows.size == 0 or (name == "truth" and bool(np.isnan(rows).all()))
-
-
 def _numbers(rows: AnyArray) -> Any:
     """Return an array as lists; what is not finite as text, as JSON knows no such numbers."""
     if rows.dtype.kind != "f" or np.isfinite(rows).all():
         return rows.tolist()
     return np.where(np.isfinite(rows), rows.astype(object), rows.astype(str)).tolist()
-
-
-def plain(value: Any) -> Any:
-    """Return the state of a generator as plain values."""
-    if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
-    return value.item() if isinstance(value, np.generic) else value

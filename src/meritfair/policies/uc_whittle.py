@@ -1,6 +1,6 @@
 r"""UCWhittle: the Whittle index of the best arms that the counts leave plausible.
 
-Before episode t each chance :math:`p_{sa}` of a good next state is taken to lie in a box around its frequency,
+Before episode t each probability :math:`p_{sa}` of a good next state is taken to lie in a box around its frequency,
 
 .. math::
     \hat p_{sa} \pm d_{sa}, \qquad d_{sa} = \sqrt{\frac{2 |S| \ln(2 |S| |A| N t^4 / \delta)}{\max(1, n_{sa})}} ,
@@ -15,13 +15,13 @@ pulls the K arms with the largest Whittle index there. Which point, is the setti
 
 The paper bounds the L1 distance of :math:`(1 - p_{sa}, p_{sa})` from the frequencies by d, which for two states is a
 box of half this width (`meritfair.Ball`). Here d bounds each entry. So the guarantee holds all the more, and the index
-stays hopeful for longer. The paper finds the first two points by a solver, as quadratic programmes; for two states they
-are known corners, so no solver is needed, and these points are exact. What is called ``extreme`` is a baseline in the
-paper, not one of its algorithms.
+stays optimistic for longer. The paper finds the first two points by a solver, as quadratic programmes; for two states
+they are known corners, so no solver is needed, and these points are exact. What is called ``extreme`` is a baseline in
+the paper, not one of its algorithms.
 
-Two of the points can be wrong for ever. ``penalty`` and ``extreme`` fear for an arm that is left alone, and only
-leaving it alone could show that it fares well: an arm that is pulled whenever it is bad keeps its high index there,
-even if pulls harm it. Under ``value`` such an arm seems to need no pull, so it is left alone at times, and learnt.
+Two of the points can stay wrong forever. ``penalty`` and ``extreme`` assume the worst of not pulling an arm, and only
+not pulling it could show otherwise: an arm that is pulled whenever it is bad keeps its high index there, even if pulls
+harm it. Under ``value`` such an arm seems to need no pull, so at times it is not pulled, and is learned.
 So ``value`` wins in the long run. Early it depends on the arms. On Synthetic, where pulls may harm, it leads from the
 start. On the synthetic arms of the authors' repository (lily-x/online-rmab), where a pull and a good state always
 help, with 8 arms, 3 pulled and 20 steps an episode, it is the slowest: over the first 100 episodes it gains 0.38 of
@@ -45,12 +45,11 @@ from meritfair.core.checks import check_choice
 from meritfair.model.confidence import confidence_radius
 from meritfair.model.criterion import Confidence
 from meritfair.model.whittle import check_discount, largest_whittle_index, whittle_index
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import PriorityTable
 
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
-    from meritfair.policies.base import View
 
 __all__ = ["UCWhittle"]
 
@@ -70,16 +69,19 @@ class UCWhittle(Policy):
         What a reward is worth a step later, from 0 to 1; 1 is the average reward. Below 1, an arm of which nothing
         is known has a finite index.
     delta : float
-        Chance that the box may miss the truth, strictly between 0 and 1.
+        Probability that the box misses the truth, strictly between 0 and 1.
 
     Examples
     --------
-    >>> import numpy as np
+    The index of an arm of which nothing was seen, in both states.
+
     >>> from meritfair import Counts
-    >>> from meritfair.policies import View
-    >>> nothing = View(Counts.none(1), 1, 1, np.full((1, 2, 2), np.nan))
-    >>> UCWhittle(bound="penalty").plan(nothing).index.round(4)
-    array([[9. , 0.9]])
+    >>> view = View(Counts.none(1), 1, 1, np.full((1, 2, 2), np.nan))
+    >>> for bound in ("value", "penalty", "extreme"):
+    ...     print(bound, UCWhittle(bound).plan(view).index.round(4).tolist())
+    value [[0.0, 0.0]]
+    penalty [[9.0, 0.9]]
+    extreme [[0.9, 0.9]]
     """
 
     name: ClassVar[str] = "uc-whittle"

@@ -1,6 +1,6 @@
 r"""Policies of someone who knows the arms and looks at their states: the Whittle index, and what the next step gains.
 
-With :math:`p_{sa}` the chance of a good next state, the gain of a pull at the next step is
+With :math:`p_{sa}` the probability of a good next state, the gain of a pull at the next step is
 :math:`d_s = p_{s1} - p_{s0}`. `Myopic` pulls the K arms with the largest. The Whittle index also counts what becomes of
 a better state later; for two states it is :math:`d_s` times a factor (:mod:`meritfair.model.whittle`). `Whittle` pulls
 the K arms with the largest index. With many arms that comes close to the greatest reward there is (Weber and Weiss
@@ -17,14 +17,11 @@ G. Weiss, "On an index policy for restless bandits", J. Appl. Probab. 27 (1990).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from meritfair.model.whittle import check_discount, whittle_index
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import PriorityTable
-
-if TYPE_CHECKING:
-    from meritfair.policies.base import View
 
 __all__ = ["Myopic", "Whittle"]
 
@@ -43,7 +40,6 @@ class Whittle(Policy):
     --------
     >>> import numpy as np
     >>> from meritfair import Counts
-    >>> from meritfair.policies import View
     >>> truth = np.array([[[0.2, 0.6], [0.5, 0.9]], [[0.3, 0.3], [0.7, 0.8]]])
     >>> Whittle().plan(View(Counts.none(2), 1, 1, truth)).index.round(4)
     array([[0.5714, 0.5714],
@@ -51,7 +47,7 @@ class Whittle(Policy):
     """
 
     name: ClassVar[str] = "whittle"
-    constant = True
+    plans_once = True
     oracle = True
     discount: float = 1.0
 
@@ -64,10 +60,17 @@ class Whittle(Policy):
 
 @dataclass(frozen=True)
 class Myopic(Policy):
-    """Knows the true arms, and pulls the K whose chance of being good at the next step gains most."""
+    """Knows the true arms, and pulls the K whose probability of being good at the next step gains most.
+
+    Examples
+    --------
+    >>> arms = [[[0.2, 0.6], [0.5, 0.9]], [[0.3, 0.3], [0.7, 0.8]], [[0.1, 0.2], [0.3, 0.4]]]
+    >>> Myopic().start(budget=1, seed=1, transitions=arms).choose(states=[0, 1, 1]).exposure
+    array([1., 0., 0.])
+    """
 
     name: ClassVar[str] = "myopic"
-    constant = True
+    plans_once = True
     oracle = True
 
     def plan(self, view: View) -> PriorityTable:

@@ -7,8 +7,8 @@ step. With n the number of times that (s, a) was met before, every arm moves at 
     Q(s, a) \leftarrow Q(s, a) + \frac{1}{n + 1} \Big[ s' + \beta \big( \max_{a'} Q(s', a') - \bar Q \big) - Q(s, a)
     \Big] , \qquad \bar Q = \tfrac14 \sum_{s, a} Q(s, a) .
 
-Its index is :math:`Q(s, 1) - Q(s, 0)`. At step t, counted from 0, all arms are level with a chance of N / (N + t), so K
-of them are drawn at random.
+Its index is :math:`Q(s, 1) - Q(s, 0)`. At step t, counted from 0, all arms are level with a probability of N / (N + t),
+so K of them are drawn at random.
 
 *Departure.* The paper has :math:`\beta = 1` and subtracts nothing. Then Q grows without bound. As Q(s, a) is a mean of
 what was found over all its visits, it lags the more behind the more seldom a was tried in s, and the index is about
@@ -18,7 +18,7 @@ adds nothing to any index in the limit, there is no climb (Devraj and Meyn). On 
 budget of 4, after 400,000 steps, this makes the difference between 79 % (the paper), 91 % (a discount of 0.9) and 94 %
 (both) of what the Whittle index gains (``benchmarks/policies.py``).
 
-*Limit.* As long as every (s, a) goes on being met, the index tends to what a pull gains if pulls are free ever after,
+*Limit.* As long as every (s, a) continues to be met, the index tends to what a pull gains if all later pulls are free,
 :math:`d_s / (1 - \beta (\max_a p_{1a} - \max_a p_{0a}))` with :math:`d_s = p_{s1} - p_{s0}`; that is
 `pull_advantage` over :math:`\beta`, as the reward counts from the step itself on. It is not the Whittle index, whose
 subsidy stands for what pulls cost others. Exploration stops as 1/t, so some arms may be given up too early: then they
@@ -40,16 +40,13 @@ Bounded Variance", IEEE Trans. Autom. Control 67 (2022).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from meritfair.model.whittle import check_discount
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import StepLearner
-
-if TYPE_CHECKING:
-    from meritfair.policies.base import View
 
 __all__ = ["WIQL"]
 
@@ -66,29 +63,26 @@ class WIQL(Policy):
 
     Examples
     --------
-    >>> import meritfair as mf
-    >>> arms = mf.datasets.synthetic(n_arms=20, seed=1)
-    >>> run = mf.simulate(arms, WIQL(), budget=4, episodes=20, seed=1)
-    >>> chance = mf.simulate(arms, mf.Random(), budget=4, episodes=20, seed=1)
-    >>> bool(run.reward[:, -5:].mean() > 1.1 * chance.reward.mean())
-    True
+    Only the second arm gains by a pull. It is learned, and after 50 rounds 2 / 52 of all choices still explore.
+
+    >>> learner = WIQL().start(n_arms=2, budget=1, seed=1)
+    >>> for _ in range(50):
+    ...     actions = learner.choose(states=[0, 0]).actions
+    ...     learner.observe([0, 0], actions, [0, actions[1]])
+    >>> learner.choose(states=[0, 0]).exposure.round(3)
+    array([0.019, 0.981])
     """
 
     name: ClassVar[str] = "wiql"
-    constant = True
+    plans_once = True
     discount: float = 0.9
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "discount", check_discount(self.discount))
 
     def plan(self, view: View) -> StepLearner:
-        from meritfair.engine.q_learning import (  # loading it takes a second
-            explore_less,
-            learn_values,
-            new_values,
-            rank_by_values,
-        )
+        from meritfair.engine import q_learning as stages  # loading it takes a second
 
-        row = new_values(self.discount)
+        row = stages.new_values(self.discount)
         memory = np.broadcast_to(row, (*view.counts.visits.shape[:-2], len(row)))
-        return StepLearner(memory, rank_by_values, learn_values, explore_less)
+        return StepLearner(memory, stages.rank_by_values, stages.learn_values, stages.explore_less)

@@ -63,7 +63,7 @@ class Gain(Policy):
     """Pulls the arms that gain most at this step, by their true chances: a priority table that looks at states."""
 
     name: ClassVar[str] = "gain"
-    constant = True
+    plans_once = True
 
     def plan(self, view: View) -> PriorityTable:
         return PriorityTable(view.true_transitions[..., 1] - view.true_transitions[..., 0])

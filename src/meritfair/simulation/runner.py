@@ -251,7 +251,7 @@ def _plan_of_all_episodes(runs: _Runs) -> _Learned | _OpenLoop | _StepByStep | N
         floor, cap = (policy.criterion or Criterion()).bounds(N, K)
         how = stages(N, K, rule.design, estimate=rule.estimate, integrates=problem.integrates)
         return _Learned(rule._replace(ball=_with_stage(rule.ball)), how, np.array(floor), np.array(cap))
-    if not policy.constant:
+    if not policy.plans_once:
         return None
     nothing = Counts(*np.zeros((2, *problem.transitions.shape), np.int64))
     view = View(nothing, 1, K, problem.transitions, runs.rngs())

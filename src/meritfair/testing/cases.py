@@ -33,7 +33,6 @@ from meritfair.model.arms import Arms
 from meritfair.policies import registry
 from meritfair.policies.learner import Learner
 from meritfair.policies.own import as_policy
-from meritfair.policies.rows import plain
 from meritfair.simulation.simulate import simulate
 
 if TYPE_CHECKING:
@@ -239,7 +238,7 @@ def lucky(learner: Learner, number: int, seed: int) -> list[Learner]:
     """Return learners that know all that this one knows, at the start of an episode, each with luck of its own."""
     values = {**learner.to_dict(), "planned_from": None}  # they plan anew
     states = (np.random.default_rng([seed, each]).bit_generator.state for each in range(number))
-    return [Learner.from_dict({**values, "luck": plain(state)}, learner.policy) for state in states]
+    return [Learner.from_dict({**values, "rng": state}, learner.policy) for state in states]
 
 
 def limit(lengths: npt.ArrayLike, comparisons: int) -> FloatArray:

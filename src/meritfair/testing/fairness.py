@@ -98,7 +98,7 @@ def _stated(case: Case, before: Run, state: int) -> FloatArray | None:
     """Return the chances of the episode after these, if all arms begin it in one state; None if a plan has none."""
     luck = tuple(np.random.default_rng([15, state, run]) for run in range(before.runs))
     states, step = np.full(before.pulls.shape, state), before.episodes * before.horizon
-    if case.policy.constant:
+    if case.policy.plans_once:
         nothing = np.zeros_like(before.visits)
         view = View(Counts(nothing, nothing), 1, case.budget, before.transitions, luck)
     else:

@@ -28,7 +28,7 @@ __all__ = ["check_restart", "check_runs", "check_seeds"]
 def check_seeds(case: Case) -> None:
     """Check that the seed fixes everything, and the number of workers nothing.
 
-    What was simulated or drawn can then be made again by anyone. A policy draws from `View.luck` alone, and keeps
+    What was simulated or drawn can then be made again by anyone. A policy draws from `View.rngs` alone, and keeps
     nothing outside of its plans: neither in NumPy's global generator nor in itself.
     """
     hidden = hidden_state(case)

@@ -26,7 +26,7 @@ __all__ = ["check_constant", "check_no_secrets", "check_runs_together", "has_quo
 def check_runs_together(case: Case) -> None:
     """Check that several runs that are planned at once are planned as each would be alone.
 
-    `View.counts` and `View.memory` have an axis for runs in simulations and none in live use, and `View.luck` has a
+    `View.counts` and `View.memory` have an axis for runs in simulations and none in live use, and `View.rngs` has a
     source for each run. A plan for several runs has that axis too, or is the same for all; and it is made without
     changing what the view shows.
     """
@@ -39,7 +39,7 @@ def check_runs_together(case: Case) -> None:
             part = _difference(alone, own)
             if part is not None:
                 fail(f"a run must be planned as if it were alone, but the {part} of plans was another in run {run}")
-        if not isinstance(together, StepLearner) or case.policy.constant:
+        if not isinstance(together, StepLearner) or case.policy.plans_once:
             return
         view = dataclasses.replace(view, memory=np.array(together.memory), episode=view.episode + 1)
 
@@ -62,12 +62,12 @@ def check_no_secrets(case: Case) -> None:
 
 @as_check
 def check_constant(case: Case) -> None:
-    """Check that a policy that says ``constant = True`` has one plan for all episodes.
+    """Check that a policy that says ``plans_once = True`` has one plan for all episodes.
 
     In a simulation it is asked for a plan once, so that all episodes are played in one go, and in live use at each
     episode. A step learner goes on from the memory of the last episode, by itself if it keeps its memory.
     """
-    if not case.policy.constant:
+    if not case.policy.plans_once:
         return
     view = _view(case, runs=2, seed=121)
     visits = np.random.default_rng(122).integers(0, 500, view.counts.visits.shape)
@@ -96,7 +96,7 @@ def hidden_state(case: Case) -> str:
     if _difference(first, by_twin) is None:
         what = "the policy changes itself between plans: it keeps hidden state"
     else:
-        what = "the policy keeps hidden state outside of itself, or draws random numbers that are not from View.luck"
+        what = "the policy keeps hidden state outside of itself, or draws random numbers that are not from View.rngs"
     return (
         f"{what}. The same view gave another {part} when it was planned again. Runs would share such state and a "
         "restart would lose it: plan from the view and the settings alone; a StepLearner can learn in its memory"
@@ -112,18 +112,18 @@ def has_quotas(case: Case) -> bool:
 def _view(case: Case, runs: int, seed: int) -> View:
     """Return a view of several runs, of which much was seen unless the policy plans but once."""
     rng, shape = np.random.default_rng(seed), (runs, case.n_arms, 2, 2)
-    visits = rng.integers(0, 1 if case.policy.constant else 500, shape)
+    visits = rng.integers(0, 1 if case.policy.plans_once else 500, shape)
     seen = Counts(visits, rng.binomial(visits, case.truth))
     luck = tuple(np.random.default_rng([seed, run]) for run in range(runs))
     truth = np.array(np.broadcast_to(case.truth, shape))
-    return View(seen, 1 if case.policy.constant else 30, case.budget, truth, luck, rng.integers(0, 2, shape[:2]))
+    return View(seen, 1 if case.policy.plans_once else 30, case.budget, truth, luck, rng.integers(0, 2, shape[:2]))
 
 
 def _run_of(view: View, run: int) -> View:
     """Return what one of the runs would see if it were alone."""
     seen = Counts(view.counts.visits[run], view.counts.good[run])
     states, memory = (None if rows is None else np.array(rows[run]) for rows in (view.states, view.memory))
-    truth, luck = np.array(view.true_transitions[run]), (view.luck[run],)
+    truth, luck = np.array(view.true_transitions[run]), (view.rngs[run],)
     return View(seen, view.episode, view.budget, truth, luck, states, memory, view.step)
 
 

@@ -9,29 +9,29 @@ from meritfair.policies import Policy, StepLearner, View
 
 __all__ = ["Considerate"]
 
-SEEN, GOOD = 0, 4  # four columns each, for (bad, left), (bad, pulled), (good, left), (good, pulled)
+SEEN, GOOD = 0, 4  # four columns each: bad and not pulled, bad and pulled, good and not pulled, good and pulled
 WAIT, NEED, PATIENCE, EXPLORATION = 8, 9, 10, 11
 
 
-def rank(memory, states, pulled, step, exploring, index):
+def rank(memory, states, last_actions, step, exploring, index):
     for arm in range(len(states)):
-        memory[arm, WAIT] = 0 if pulled[arm] else memory[arm, WAIT] + 1
+        memory[arm, WAIT] = 0 if last_actions[arm] else memory[arm, WAIT] + 1
         if memory[arm, WAIT] >= memory[arm, PATIENCE]:
             index[arm] = 2 + memory[arm, WAIT]  # before all others, whose index is below 2
         elif exploring:
             index[arm] = 0  # all of them level: a lottery
         else:
-            left = 2 * states[arm]
-            mean_left = (memory[arm, GOOD + left] + 1) / (memory[arm, SEEN + left] + 2)
-            mean_pulled = (memory[arm, GOOD + left + 1] + 1) / (memory[arm, SEEN + left + 1] + 2)
-            index[arm] = mean_pulled - mean_left + memory[arm, NEED] * (1 - states[arm])
+            at = 2 * states[arm]
+            mean = (memory[arm, GOOD + at] + 1) / (memory[arm, SEEN + at] + 2)
+            mean_pulled = (memory[arm, GOOD + at + 1] + 1) / (memory[arm, SEEN + at + 1] + 2)
+            index[arm] = mean_pulled - mean + memory[arm, NEED] * (1 - states[arm])
 
 
-def learn(memory, states, pulls, following):
+def learn(memory, states, actions, next_states):
     for arm in range(len(states)):
-        at = 2 * states[arm] + pulls[arm]
+        at = 2 * states[arm] + actions[arm]
         memory[arm, SEEN + at] += 1
-        memory[arm, GOOD + at] += following[arm]
+        memory[arm, GOOD + at] += next_states[arm]
 
 
 def explore(memory, step):
@@ -47,13 +47,13 @@ class Considerate(Policy):
     need : float
         What being in the bad state adds to a gain, from 0 to 1.
     patience : int
-        After so many steps without a pull an arm goes first.
+        After that many steps without a pull an arm goes first.
     exploration : float
-        The share of steps at which all who are still patient have the same chance.
+        The share of steps at which all who are still patient have the same exposure.
     """
 
     name: ClassVar[str] = "considerate"
-    constant = True
+    plans_once = True
     need: float = 0.1
     patience: int = 25
     exploration: float = 0.05

@@ -1,0 +1,34 @@
+from meritfair.policies import registry as registry
+from meritfair.policies.ab_whittle import ABWhittle as ABWhittle
+from meritfair.policies.base import Policy as Policy
+from meritfair.policies.base import View as View
+from meritfair.policies.equitable import Equitable as Equitable
+from meritfair.policies.fair_oracle import FairOracle as FairOracle
+from meritfair.policies.fair_ucrl import FairUCRL as FairUCRL
+from meritfair.policies.fawt import FaWT as FaWT
+from meritfair.policies.fawt_q import FaWTQ as FaWTQ
+from meritfair.policies.learner import Choice as Choice
+from meritfair.policies.learner import Learner as Learner
+from meritfair.policies.merit_fair import MeritFair as MeritFair
+from meritfair.policies.optimal import Optimal as Optimal
+from meritfair.policies.own import policy_from_function as policy_from_function
+from meritfair.policies.plans import Lottery as Lottery
+from meritfair.policies.plans import Plan as Plan
+from meritfair.policies.plans import PriorityTable as PriorityTable
+from meritfair.policies.plans import Rotation as Rotation
+from meritfair.policies.plans import StepLearner as StepLearner
+from meritfair.policies.prob_fair import ProbFair as ProbFair
+from meritfair.policies.registry import create as create
+from meritfair.policies.registry import names as names
+from meritfair.policies.registry import register as register
+from meritfair.policies.simple import NoAction as NoAction
+from meritfair.policies.simple import Random as Random
+from meritfair.policies.simple import RoundRobin as RoundRobin
+from meritfair.policies.soft_fair import SoftFair as SoftFair
+from meritfair.policies.thompson_whittle import ThompsonWhittle as ThompsonWhittle
+from meritfair.policies.uc_whittle import UCWhittle as UCWhittle
+from meritfair.policies.whittle import Myopic as Myopic
+from meritfair.policies.whittle import Whittle as Whittle
+from meritfair.policies.wiql import WIQL as WIQL
+
+__all__: list[str]

@@ -1,0 +1,164 @@
+"""All that a learner knows, apart from its policy: it can be saved, and a learner resumes from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meritfair.core.checks import check_budget, check_whole
+from meritfair.core.errors import InputError
+from meritfair.core.seeding import fresh_seed, stream
+from meritfair.datasets.logs import Log
+from meritfair.model.arms import Arms
+from meritfair.policies.learner_file import Saves, saves_of
+from meritfair.policies.rows import Known, Rows, array_of, part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from meritfair.core.arrays import IntArray
+
+__all__ = ["Origin", "Record", "as_list", "check_names", "generator"]
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """What a plan was made from, so that it can be made again."""
+
+    episode: int
+    round: int
+    rows: Known
+    states: IntArray
+    rng: Mapping[str, Any]  # the state of the generator before
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return vars(self) | {"rows": self.rows.to_dict(), "states": self.states.tolist()}
+
+    @classmethod
+    def from_dict(cls, values: Any, n_arms: int, last_round: int) -> Origin:
+        """Return what `to_dict` has described, for that many arms."""
+        states = array_of("states", part(values, "states"), n_arms)
+        episode = check_whole("episode", part(values, "episode"), 1, last_round + 1)
+        number = check_whole("the round of the plan", part(values, "round"), 0, last_round)
+        rows, rng = Known.from_dict(part(values, "rows"), n_arms), generator(part(values, "rng"))
+        return cls(episode, number, rows, states, rng.bit_generator.state)
+
+
+@dataclass(eq=False)
+class Record:
+    """All that a learner knows, apart from its policy and its plan."""
+
+    budget: int
+    horizon: int
+    seed: int
+    names: tuple[str, ...]
+    numbered: int  # how many arms have ever joined
+    rng: np.random.Generator
+    arms: Rows
+    round: int = 0  # how many choices were made
+    departed: dict[str, Rows] = field(default_factory=dict)  # what is kept of those who have left
+    saves: Saves = ()
+
+    @classmethod
+    def new(
+        cls,
+        n_arms: int | None,
+        budget: Any,
+        seed: int | None,
+        horizon: int,
+        names: Iterable[str] | None,
+        transitions: npt.ArrayLike | None,
+        history: Log | None,
+    ) -> Record:
+        """Return the record before the first round; the parameters are those of `Policy.start`."""
+        arms = _first_arms(n_arms, names, transitions, history)
+        rows = Rows.none(arms.n_arms, None if transitions is None else arms.transitions)
+        number, steps = check_budget(budget, arms.n_arms), check_whole("horizon", horizon, 1)
+        seed = fresh_seed(seed)
+        return cls(number, steps, seed, arms.names, arms.n_arms, stream(seed, "policy"), rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain values."""
+        return vars(self) | {
+            "names": list(self.names),
+            "rng": self.rng.bit_generator.state,
+            "arms": self.arms.to_dict(),
+            "departed": {name: rows.to_dict() for name, rows in self.departed.items()},
+            "saves": [list(each) for each in self.saves],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Record:
+        """Return the record that `to_dict` has described; nothing in it is trusted."""
+        names, departed = part(values, "names"), part(values, "departed")
+        if not isinstance(names, (list, tuple)):
+            raise InputError(f"names must be a list, got {names!r}")
+        if not isinstance(departed, Mapping):
+            raise InputError(f"departed must be a mapping by name, got {departed!r}")
+        arms = Rows.from_dict(part(values, "arms"), len(names))
+        check_names((*names, *departed))
+        numbered = check_whole("numbered", part(values, "numbered"), len(names))
+        record = cls(
+            budget=check_whole("budget", part(values, "budget"), 1, numbered),
+            horizon=check_whole("horizon", part(values, "horizon"), 1),
+            seed=check_whole("seed", part(values, "seed"), 0),
+            names=tuple(names),
+            numbered=numbered,
+            rng=generator(part(values, "rng")),
+            arms=arms,
+            round=check_whole("round", part(values, "round"), 0, 2**53),
+            departed={name: Rows.from_dict(rows, 1) for name, rows in departed.items()},
+            saves=saves_of(values),
+        )
+        for rows in (arms, *record.departed.values()):
+            check_whole("the last round reported", rows.last_reported, 0, record.round)
+        return record
+
+
+def _first_arms(
+    n_arms: int | None, names: Iterable[str] | None, transitions: npt.ArrayLike | None, history: Log | None
+) -> Arms:
+    """Return the arms that there are at first; their transitions mean nothing if they are not given."""
+    if not (history is None or isinstance(history, Log)):
+        raise InputError(f"history must be a Log, such as read_log returns, got {history!r}")
+    labels = None if names is None else tuple(as_list(names))
+    if labels is None and history is not None:
+        labels = history.arms
+    if n_arms is None and labels is None and transitions is None:
+        raise InputError("n_arms must be given if there are neither names nor transitions nor a history")
+    number = len(labels or ()) if n_arms is None else check_whole("n_arms", n_arms, 1)
+    arms = Arms(np.full((number, 2, 2), 0.5) if transitions is None else transitions, labels)
+    if n_arms is not None and arms.n_arms != number:
+        raise InputError(f"transitions must hold the {number} arms, got {arms.n_arms}")
+    return arms
+
+
+def check_names(names: tuple[str, ...]) -> None:
+    """Refuse names that are not text, or not all different."""
+    Arms(np.full((len(names), 2, 2), 0.5), names)
+
+
+def as_list(given: Any) -> list[Any]:
+    """Return one thing, or several, as a list."""
+    if isinstance(given, str):
+        return [given]
+    try:
+        return list(given)
+    except TypeError:  # it is one
+        return [given]
+
+
+def generator(state: Any) -> np.random.Generator:
+    """Return a generator in a state that was kept."""
+    made = np.random.default_rng(0)
+    try:
+        made.bit_generator.state = dict(state)
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        raise InputError(f"rng must be the state of a PCG64 generator: {type(error).__name__}, {error}") from None
+    return made
