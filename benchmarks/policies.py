@@ -33,10 +33,10 @@ LENGTHS, RUNS = (20, 200, 2000), 30
 FEW = 5  # runs of those that take long, at the greatest length
 
 
-def learn_as_published(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
+def learn_as_published(memory: FloatArray, states: IntArray, actions: IntArray, next_states: IntArray) -> None:
     """Move Q as WIQL does, but subtract nothing."""
     for arm in range(len(states)):
-        at, after = 2 * states[arm] + pulls[arm], following[arm]
+        at, after = 2 * states[arm] + actions[arm], next_states[arm]
         target = after + memory[arm, 8] * max(memory[arm, 2 * after], memory[arm, 2 * after + 1])
         memory[arm, at] += (target - memory[arm, at]) / (memory[arm, 4 + at] + 1.0)
         memory[arm, 4 + at] += 1.0

@@ -65,43 +65,43 @@ def _next_age(ages: int, age: int, action: int) -> Any:
 
 @stage
 def rank_by_values(
-    memory: FloatArray, states: IntArray, pulled: IntArray, step: int, exploring: bool, index: FloatArray
+    memory: FloatArray, states: IntArray, last_actions: IntArray, step: int, exploring: bool, index: FloatArray
 ) -> None:
     """Set the index of each arm to Q(1) - Q(0) at its state and age, or to 0 if exploring, and keep the windows."""
     ages = setting(memory, _AGES)
     for arm in range(len(states)):
-        memory[arm, _AGE] = age = _next_age(ages, np.int64(memory[arm, _AGE]), pulled[arm])
+        memory[arm, _AGE] = age = _next_age(ages, np.int64(memory[arm, _AGE]), last_actions[arm])
         cell = _cell(ages, states[arm], age)
         index[arm] = 0.0 if exploring else memory[arm, cell + 1] - memory[arm, cell]
-    note_pulls(memory, pulled, step, _VALUES + 8 * ages)
+    note_pulls(memory, last_actions, step, _VALUES + 8 * ages)
     keep_windows(memory, index, step, _VALUES + 8 * ages)
 
 
 @stage
 def rank_by_kept_indices(
-    memory: FloatArray, states: IntArray, pulled: IntArray, step: int, exploring: bool, index: FloatArray
+    memory: FloatArray, states: IntArray, last_actions: IntArray, step: int, exploring: bool, index: FloatArray
 ) -> None:
     """Set the index of each arm to the one kept for its state and age, or to 0 if exploring, and keep the windows."""
     ages = setting(memory, _AGES)
     kept = _VALUES + 8 * ages
     for arm in range(len(states)):
-        memory[arm, _AGE] = age = _next_age(ages, np.int64(memory[arm, _AGE]), pulled[arm])
+        memory[arm, _AGE] = age = _next_age(ages, np.int64(memory[arm, _AGE]), last_actions[arm])
         index[arm] = 0.0 if exploring else memory[arm, kept + ages * states[arm] + age]
-    note_pulls(memory, pulled, step, kept + 2 * ages)
+    note_pulls(memory, last_actions, step, kept + 2 * ages)
     keep_windows(memory, index, step, kept + 2 * ages)
 
 
 @stage
-def learn_relative(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
+def learn_relative(memory: FloatArray, states: IntArray, actions: IntArray, next_states: IntArray) -> None:
     """Move Q at the state, age and action of each arm towards what came of it, by 1 / (n + 1) of the way.
 
     The sum of an arm's values, and the number of those that were ever moved, are kept along.
     """
     for arm in range(len(states)):
-        ages, age, action = np.int64(memory[arm, _AGES]), max(0, np.int64(memory[arm, _AGE])), pulls[arm]
-        cell, after = _cell(ages, states[arm], age), _cell(ages, following[arm], _next_age(ages, age, action))
+        ages, age, action = np.int64(memory[arm, _AGES]), max(0, np.int64(memory[arm, _AGE])), actions[arm]
+        cell, after = _cell(ages, states[arm], age), _cell(ages, next_states[arm], _next_age(ages, age, action))
         best, mean = max(memory[arm, after], memory[arm, after + 1]), memory[arm, _TOTAL] / max(1.0, memory[arm, _MET])
-        target = following[arm] + memory[arm, _DISCOUNT] * (best - mean)
+        target = next_states[arm] + memory[arm, _DISCOUNT] * (best - mean)
         seen = memory[arm, cell + _SEEN + action]
         move = (target - memory[arm, cell + action]) / (seen + 1.0)
         memory[arm, cell + action] += move
@@ -111,22 +111,24 @@ def learn_relative(memory: FloatArray, states: IntArray, pulls: IntArray, follow
 
 
 @stage
-def learn_at_constant_rate(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
+def learn_at_constant_rate(memory: FloatArray, states: IntArray, actions: IntArray, next_states: IntArray) -> None:
     """Move Q at the state, age and action of each arm half of the way towards what came of it."""
     for arm in range(len(states)):
-        ages, age, action = np.int64(memory[arm, _AGES]), max(0, np.int64(memory[arm, _AGE])), pulls[arm]
-        cell, after = _cell(ages, states[arm], age), _cell(ages, following[arm], age)
-        target = following[arm] + memory[arm, _DISCOUNT] * max(memory[arm, after], memory[arm, after + 1])
+        ages, age, action = np.int64(memory[arm, _AGES]), max(0, np.int64(memory[arm, _AGE])), actions[arm]
+        cell, after = _cell(ages, states[arm], age), _cell(ages, next_states[arm], age)
+        target = next_states[arm] + memory[arm, _DISCOUNT] * max(memory[arm, after], memory[arm, after + 1])
         memory[arm, cell + action] += _RATE * (target - memory[arm, cell + action])
 
 
 @part
-def _learn_with_kept_index(memory: FloatArray, arm: int, state: int, action: int, following: int, mended: bool) -> None:
+def _learn_with_kept_index(
+    memory: FloatArray, arm: int, state: int, action: int, next_state: int, mended: bool
+) -> None:
     """Move Q of an arm as published: counts and the index refreshed are of the next age, or, mended, of its own."""
     ages, age = np.int64(memory[arm, _AGES]), max(0, np.int64(memory[arm, _AGE]))
     new = _next_age(ages, age, action)
     at = age if mended else new
-    cell, after, counted = _cell(ages, state, age), _cell(ages, following, new), _cell(ages, state, at)
+    cell, after, counted = _cell(ages, state, age), _cell(ages, next_state, new), _cell(ages, state, at)
     memory[arm, counted + _SEEN + action] += 1.0
     target = state + memory[arm, _DISCOUNT] * max(memory[arm, after], memory[arm, after + 1])
     move = (target - memory[arm, cell + action]) / (memory[arm, cell + _SEEN + action] + 1.0)
@@ -135,14 +137,14 @@ def _learn_with_kept_index(memory: FloatArray, arm: int, state: int, action: int
 
 
 @stage
-def learn_as_published(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
+def learn_as_published(memory: FloatArray, states: IntArray, actions: IntArray, next_states: IntArray) -> None:
     """Move Q as the MF-RMAB repository does, errors included."""
     for arm in range(len(states)):
-        _learn_with_kept_index(memory, arm, states[arm], pulls[arm], following[arm], False)
+        _learn_with_kept_index(memory, arm, states[arm], actions[arm], next_states[arm], False)
 
 
 @stage
-def learn_as_mended(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
+def learn_as_mended(memory: FloatArray, states: IntArray, actions: IntArray, next_states: IntArray) -> None:
     """Move Q as the MF-RMAB repository does, with visits and indices at the right age."""
     for arm in range(len(states)):
-        _learn_with_kept_index(memory, arm, states[arm], pulls[arm], following[arm], True)
+        _learn_with_kept_index(memory, arm, states[arm], actions[arm], next_states[arm], True)

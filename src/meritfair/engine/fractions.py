@@ -60,11 +60,11 @@ def new_debts(index: FloatArray, minimum: FloatArray, before: FloatArray | None)
 
 @stage
 def rank_by_debt(
-    memory: FloatArray, states: IntArray, pulled: IntArray, _step: int, _exploring: bool, index: FloatArray
+    memory: FloatArray, states: IntArray, last_actions: IntArray, _step: int, _exploring: bool, index: FloatArray
 ) -> None:
     """Bring the debts up to date, and set the index of each arm: by debt if overdue, else by state."""
     for arm in range(len(states)):
-        debt = memory[arm, _DEBT] + memory[arm, _MINIMUM] - pulled[arm]
+        debt = memory[arm, _DEBT] + memory[arm, _MINIMUM] - last_actions[arm]
         memory[arm, _DEBT] = debt
         here = memory[arm, states[arm]]
         if debt > _OVERDUE:

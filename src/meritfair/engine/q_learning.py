@@ -62,7 +62,7 @@ def new_values(discount: float) -> FloatArray:
 
 @stage
 def rank_by_values(
-    memory: FloatArray, states: IntArray, _pulled: IntArray, _step: int, exploring: bool, index: FloatArray
+    memory: FloatArray, states: IntArray, _last_actions: IntArray, _step: int, exploring: bool, index: FloatArray
 ) -> None:
     """Set the index of each arm to Q(s, 1) - Q(s, 0) at its state, or to 0 if exploring."""
     for arm in range(len(states)):
@@ -71,10 +71,10 @@ def rank_by_values(
 
 
 @stage
-def learn_values(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
+def learn_values(memory: FloatArray, states: IntArray, actions: IntArray, next_states: IntArray) -> None:
     """Move Q at the state and action of each arm towards what came of it, by 1 / (n + 1) of the way."""
     for arm in range(len(states)):
-        at, after = 2 * states[arm] + pulls[arm], following[arm]
+        at, after = 2 * states[arm] + actions[arm], next_states[arm]
         seen = memory[arm, _SEEN + at]
         target = after + memory[arm, _DISCOUNT] * _relative(memory, arm, _VALUES, after)
         memory[arm, _VALUES + at] += (target - memory[arm, _VALUES + at]) / (seen + 1.0)
@@ -95,7 +95,7 @@ def new_subsidies(exploration: float, fast: float, slow: float) -> FloatArray:
 
 @stage
 def rank_by_subsidies(
-    memory: FloatArray, states: IntArray, _pulled: IntArray, _step: int, exploring: bool, index: FloatArray
+    memory: FloatArray, states: IntArray, _last_actions: IntArray, _step: int, exploring: bool, index: FloatArray
 ) -> None:
     """Set the index of each arm to the subsidy of its state, or to 0 if exploring."""
     for arm in range(len(states)):
@@ -103,17 +103,17 @@ def rank_by_subsidies(
 
 
 @stage
-def learn_subsidies(memory: FloatArray, states: IntArray, pulls: IntArray, following: IntArray) -> None:
+def learn_subsidies(memory: FloatArray, states: IntArray, actions: IntArray, next_states: IntArray) -> None:
     """Move the values under both subsidies by a fast step, then both subsidies by a slow one."""
     for arm in range(len(states)):
-        at, after = 2 * states[arm] + pulls[arm], following[arm]
+        at, after = 2 * states[arm] + actions[arm], next_states[arm]
         visits = memory[arm, _VISITS + at] + 1.0
         memory[arm, _VISITS + at] = visits
         steps = memory[arm, _VISITS] + memory[arm, _VISITS + 1] + memory[arm, _VISITS + 2] + memory[arm, _VISITS + 3]
         fast, slow = visits ** -memory[arm, _FAST], steps ** -memory[arm, _SLOW]
         for x in range(2):
             values, subsidy = 4 * x, memory[arm, _SUBSIDIES + x]
-            target = after + (1 - pulls[arm]) * subsidy + _relative(memory, arm, values, after)
+            target = after + (1 - actions[arm]) * subsidy + _relative(memory, arm, values, after)
             memory[arm, values + at] += fast * (target - memory[arm, values + at])
             here = values + 2 * x
             memory[arm, _SUBSIDIES + x] = subsidy + slow * (memory[arm, here + 1] - memory[arm, here])

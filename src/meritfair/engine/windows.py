@@ -105,7 +105,7 @@ def setting(memory: FloatArray, column: int) -> Any:
 
 
 @part
-def note_pulls(memory: FloatArray, pulled: IntArray, step: int, at: int) -> None:
+def note_pulls(memory: FloatArray, last_actions: IntArray, step: int, at: int) -> None:
     """Take note of who was pulled at the step before; `at` is where the columns of the windows begin."""
     least = setting(memory, at + _LEAST)
     for arm in range(len(memory)):
@@ -114,7 +114,7 @@ def note_pulls(memory: FloatArray, pulled: IntArray, step: int, at: int) -> None
             for j in range(least):
                 memory[arm, at + _TIMES + j] = step - least + j
             memory[arm, at + _SLOT], memory[arm, at + _OLDEST] = 0.0, step - least
-        elif pulled[arm]:
+        elif last_actions[arm]:
             memory[arm, at + _TIMES + slot] = step - 1
             slot = 0 if slot + 1 == least else slot + 1
             memory[arm, at + _SLOT], memory[arm, at + _OLDEST] = slot, memory[arm, at + _TIMES + slot]
@@ -208,10 +208,10 @@ def _mixed(word: Word) -> Word:
 
 @stage
 def rank_by_table_in_windows(
-    memory: FloatArray, states: IntArray, pulled: IntArray, step: int, _exploring: bool, index: FloatArray
+    memory: FloatArray, states: IntArray, last_actions: IntArray, step: int, _exploring: bool, index: FloatArray
 ) -> None:
     """Set the index of each arm at its state, from the first two columns, and keep the windows."""
-    note_pulls(memory, pulled, step, 2)
+    note_pulls(memory, last_actions, step, 2)
     for arm in range(len(states)):
         index[arm] = memory[arm, states[arm]]
     keep_windows(memory, index, step, 2)
