@@ -30,7 +30,7 @@ Bits: TypeAlias = "npt.ArrayLike | Sequence[float | None] | Mapping[str, float |
 def bits(name: str, values: Bits | None, names: Sequence[str], departed: Container[str] = ()) -> IntArray:
     """Return one 0 or 1 for each arm, -1 where it is not known: None, NaN, -1, pandas' NA, masked, or no label.
 
-    What is given of arms that there are not is refused, and of those `departed` in other words.
+    Values for unknown names are refused, and those `departed` have a message of their own.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def _in_order(name: str, values: Any, names: Sequence[str], departed: Container[
     ordered, seen = np.full(len(names), np.nan), set()
     for label, number in zip(labels, given.tolist(), strict=True):
         if label in departed:
-            raise InputError(f"{name}: {label!r} has left, and must join before anything is said of them")
+            raise InputError(f"{name}: {label!r} has left, and must join again first")
         if label not in place:
             check_known("arm", label, names, where=name)
         if label in seen:

@@ -41,7 +41,7 @@ def policy_from_function(function: Callable[..., Plan], name: str | None = None)
     called = getattr(function, "__name__", type(function).__name__).replace("_", "-") if name is None else name
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters:
-        raise InputError(f"the policy {called!r} must take the view")
+        raise InputError(f"the policy {called!r} must take the view as its first argument")
     taken = parameters[1:]
     for parameter in taken:
         if parameter.name in {*dir(Policy), "name"} or parameter.kind == parameter.POSITIONAL_ONLY:
