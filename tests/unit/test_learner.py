@@ -727,11 +727,10 @@ def test_a_step_learner_learns_from_a_history_in_its_order(policy: Policy) -> No
 @pytest.mark.parametrize("estimate", ["mean", "pooled"])
 @pytest.mark.parametrize("design", ["sequential", "exact"])
 def test_a_learner_with_a_history_has_the_exposures_of_a_fit(design: str, estimate: str) -> None:
-    settings: dict[str, Any] = {"merit": mf.Exponential(2.0), "design": design, "estimate": estimate}
     bounds: dict[str, Any] = {} if design == "sequential" else {"floor": 0.1, "cap": 0.9}
-    log = some_log()
-    learner = mf.MeritFair(**settings, **bounds).start(budget=2, seed=1, history=log)
-    found = mf.fit(log, budget=2, **settings, **bounds)
+    policy, log = mf.MeritFair(mf.Exponential(2.0), estimate=estimate, design=design, **bounds), some_log()
+    learner = policy.start(budget=2, seed=1, history=log)
+    found = mf.fit(log, budget=2, criterion=policy.criterion, estimate=estimate)
     assert learner.choose().exposure.tolist() == found.assessment.exposure.tolist()
 
 
