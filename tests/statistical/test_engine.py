@@ -548,7 +548,7 @@ def _count_draws(
 ) -> None:
     """Play rounds of whole words, an even number of them, and count the bits of the pulls."""
     n_arms, words = len(weights), settings.horizon // 64
-    pulls = state.lottery.words[PULLS]
+    pulls = state.drawing.words[PULLS]
     even = np.uint64(0x5555555555555555)
     for _ in range(rounds):
         open_loop(settings, how, state, weights, True)
@@ -713,13 +713,13 @@ def test_instances_and_draws_go_through_every_way_of_drawing() -> None:
     cases = [(i.weights, i.budget) for i in INSTANCES] + [(np.array(w), budget) for w, budget, _ in DRAWS]
     for weights, budget in cases:
         state, settings = state_and_settings(np.tile(np.array(HELPS), (len(weights), 1, 1)), budget, 1, 0)
-        how, facts = stages(len(weights), budget, SEQUENTIAL), state.lottery.facts
+        how, facts = stages(len(weights), budget, SEQUENTIAL), state.drawing.facts
         _play_once(settings, how, state, weights)
         many = how.drawer == stages(1000, 500, SEQUENTIAL).drawer
         way = "nothing" if facts[DRAWN] == 0 else "by arrival" if many else "in passes"
         arriving = way == "by arrival"
         ways.add(
-            (way, arriving and bool(state.lottery.numbers[0] > 0), bool(arriving and facts[arrivals._N_HEAVY] > 0))
+            (way, arriving and bool(state.drawing.numbers[0] > 0), bool(arriving and facts[arrivals._N_HEAVY] > 0))
         )
     assert ways == {
         ("nothing", False, False),

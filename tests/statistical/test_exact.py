@@ -249,7 +249,7 @@ def _count_draws(
 ) -> None:
     """Play rounds of whole words, an even number of them, and count the bits of the pulls."""
     n_arms, words = len(weights), settings.horizon // 64
-    pulls = state.lottery.words[PULLS]
+    pulls = state.drawing.words[PULLS]
     even = np.uint64(0x5555555555555555)
     for number in range(rounds):
         open_loop(settings, how, state, weights, True)

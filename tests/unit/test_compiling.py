@@ -40,16 +40,16 @@ SMALL = """
 import hashlib, json
 import numpy as np
 from meritfair.engine import compiling
-from meritfair.engine.episodes import Record, RunSettings, new_run_state, play_steps_episode
+from meritfair.engine.episodes import Measures, RunSettings, new_run_state, play_steps_episode
 from meritfair.engine.rules import EXPONENTIAL, PAPER, BallRule, MeritRule
 from meritfair.engine.steps import NO_GROUPS, choosing, new_steps, rank_by_table
 
 arms = np.full((3, 2, 2), 0.3)
 state = new_run_state(arms, 1, 5, 20, *[np.random.SeedSequence(number) for number in (1, 2)])
 settings = RunSettings(np.ones(3), np.ones(3), 1, 20, False, BallRule(PAPER, 0.1), MeritRule(EXPONENTIAL, 1.0, 0.0))
-record = Record(*np.zeros((5, 1)), np.zeros(1, np.int64))
+measures = Measures(*np.zeros((5, 1)), np.zeros(1, np.int64))
 plan = choosing(rank_by_table), np.zeros((3, 2)), NO_GROUPS
-play_steps_episode(settings, *plan, state, new_steps(arms), record, np.zeros(3), 0)
+play_steps_episode(settings, *plan, state, new_steps(arms), measures, np.zeros(3), 0)
 bits = hashlib.sha256(b"".join(values.tobytes() for values in (*state.tally, state.environment_rng)))
 print(json.dumps({"bits": bits.hexdigest(), "cache": str(compiling.cache_directory()), "source": compiling.__file__}))
 """

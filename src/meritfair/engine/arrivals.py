@@ -31,7 +31,7 @@ from meritfair.engine.lotteries import (
     PULLS,
     WEIGHTS,
     ZERO,
-    Lottery,
+    Drawing,
     draw_one,
     pull_the_certain,
     take_weights,
@@ -63,31 +63,31 @@ _TIME, _ARRIVALS, _LIGHT_WEIGHT = range(3)
 
 @stage
 def draw_by_arrival(
-    lottery: Lottery, source: WordArray, given: FloatArray, budget: int, words: int, bits_in_last: int, new: bool
+    drawing: Drawing, source: WordArray, given: FloatArray, budget: int, words: int, bits_in_last: int, new: bool
 ) -> int:
     """Draw the pulls of that many words of steps by weights, which are `new` or those of the last call."""
-    n_arms, weights, facts = len(given), lottery.floats[WEIGHTS], lottery.facts
+    n_arms, weights, facts = len(given), drawing.floats[WEIGHTS], drawing.facts
     if new:
         repeats = take_weights(weights, facts, given, budget)
         if facts[DRAWN] > 0:
-            _prepare(lottery, n_arms, repeats > _REPEATS)
+            _prepare(drawing, n_arms, repeats > _REPEATS)
     if facts[DRAWN] == 0:
         for word in range(words):
-            pull_the_certain(lottery.words[PULLS], weights, word * n_arms, n_arms)
+            pull_the_certain(drawing.words[PULLS], weights, word * n_arms, n_arms)
     else:
-        _draw(lottery, source, n_arms, words, bits_in_last)
+        _draw(drawing, source, n_arms, words, bits_in_last)
     return 0
 
 
 @inlined
-def _prepare(lottery: Lottery, n_arms: int, timed: bool) -> None:
+def _prepare(drawing: Drawing, n_arms: int, timed: bool) -> None:
     """Choose the time, set the coins of the arrivals, and fill the alias table with the light arms.
 
     The time stays while the weights hardly change: until it is far from what it was chosen for, or too many
     proposals would be in vain.
     """
-    weights, limits, facts, numbers = lottery.floats[WEIGHTS], lottery.words[LIMITS], lottery.facts, lottery.numbers
-    light_arms, heavy_arms = lottery.ints[_LIGHT], lottery.ints[_HEAVY]
+    weights, limits, facts, numbers = drawing.floats[WEIGHTS], drawing.words[LIMITS], drawing.facts, drawing.numbers
+    light_arms, heavy_arms = drawing.ints[_LIGHT], drawing.ints[_HEAVY]
     new_time = timed and numbers[_TIME] == 0.0
     if not timed:
         numbers[_TIME] = 0.0
@@ -128,11 +128,11 @@ def _prepare(lottery: Lottery, n_arms: int, timed: bool) -> None:
             light_arms,
             light,
             total,
-            lottery.words[_CELL_LIMIT],
-            lottery.cell_arms,
-            lottery.floats[_SIZES],
-            lottery.ints[_SMALL],
-            lottery.ints[_LARGE],
+            drawing.words[_CELL_LIMIT],
+            drawing.cell_arms,
+            drawing.floats[_SIZES],
+            drawing.ints[_SMALL],
+            drawing.ints[_LARGE],
         )
 
 
@@ -211,15 +211,15 @@ def _fill_table(
 
 
 @inlined
-def _draw(lottery: Lottery, source: WordArray, n_arms: int, words: int, bits_in_last: int) -> None:
+def _draw(drawing: Drawing, source: WordArray, n_arms: int, words: int, bits_in_last: int) -> None:
     """Let arms arrive until a time, then mend each step where they are not exactly K."""
-    pulls, weights, arrived = lottery.words[PULLS], lottery.floats[WEIGHTS], lottery.ints[_ARRIVED]
-    limits, planes, random = lottery.words[LIMITS], lottery.words[_PLANES], lottery.words[_RANDOM]
-    facts, fixed, wanted = lottery.facts, lottery.facts[FIXED], lottery.facts[FIXED] + lottery.facts[DRAWN]
-    time, light_weight = lottery.numbers[_TIME], lottery.numbers[_LIGHT_WEIGHT]
-    heavy, n_heavy, late = lottery.ints[_HEAVY], lottery.facts[_N_HEAVY], lottery.ints[_LATE]
-    cell_bits, cell_limit = lottery.facts[_CELL_BITS], lottery.words[_CELL_LIMIT]
-    cell_arms, requests = lottery.cell_arms, lottery.requests
+    pulls, weights, arrived = drawing.words[PULLS], drawing.floats[WEIGHTS], drawing.ints[_ARRIVED]
+    limits, planes, random = drawing.words[LIMITS], drawing.words[_PLANES], drawing.words[_RANDOM]
+    facts, fixed, wanted = drawing.facts, drawing.facts[FIXED], drawing.facts[FIXED] + drawing.facts[DRAWN]
+    time, light_weight = drawing.numbers[_TIME], drawing.numbers[_LIGHT_WEIGHT]
+    heavy, n_heavy, late = drawing.ints[_HEAVY], drawing.facts[_N_HEAVY], drawing.ints[_LATE]
+    cell_bits, cell_limit = drawing.facts[_CELL_BITS], drawing.words[_CELL_LIMIT]
+    cell_arms, requests = drawing.cell_arms, drawing.requests
     for word in range(words):
         first = word * n_arms
         if time > 0.0:
@@ -254,7 +254,7 @@ def _draw(lottery: Lottery, source: WordArray, n_arms: int, words: int, bits_in_
                     n_arms // 4 + 8,
                 )
                 for _ in range(missing):
-                    draw_one(pulls, weights, lottery.ints[ARMS], source, first, n_arms, bit)
+                    draw_one(pulls, weights, drawing.ints[ARMS], source, first, n_arms, bit)
             else:
                 for start in range(asked, asked + missing, 8):  # eight at a time: what is too much is overwritten
                     for k in range(start, start + 8):
@@ -265,7 +265,7 @@ def _draw(lottery: Lottery, source: WordArray, n_arms: int, words: int, bits_in_
             rounds += 1
             asked = _answer(pulls, first, requests, asked, source, random, facts, cell_limit, cell_arms)
         for k in range(asked):
-            draw_one(pulls, weights, lottery.ints[ARMS], source, first, n_arms, ONE << np.uint64(requests[k]))
+            draw_one(pulls, weights, drawing.ints[ARMS], source, first, n_arms, ONE << np.uint64(requests[k]))
 
 
 @part

@@ -34,7 +34,7 @@ from meritfair.engine.learning import (
     regret,
     shares,
 )
-from meritfair.engine.lotteries import PULLS, Lottery, new_lottery, rotate
+from meritfair.engine.lotteries import PULLS, Drawing, new_drawing, rotate
 from meritfair.engine.options import allot, draw_posterior, tighten
 from meritfair.engine.passes import draw_in_passes
 from meritfair.engine.pooling import Pool, new_pool, pool, refits_at
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray, WordArray
 
 __all__ = [
-    "Record",
+    "Measures",
     "RunSettings",
     "RunState",
     "Shares",
@@ -100,7 +100,7 @@ class RunState(NamedTuple):
     policy_rng: WordArray
     chains: Chains
     tally: Tally
-    lottery: Lottery
+    drawing: Drawing
     estimates: Estimates
     coverage: Coverage
     race: Race
@@ -116,7 +116,7 @@ class Shares(NamedTuple):
     exposure: FloatArray
 
 
-class Record(NamedTuple):
+class Measures(NamedTuple):
     """What is kept of each episode of a run, (episodes,) each."""
 
     fairness_regret: FloatArray
@@ -159,7 +159,7 @@ def new_run_state(
         policy_rng=new_source(policy),
         chains=new_chains(transitions, at_once),
         tally=new_tally(n_arms),
-        lottery=new_lottery(n_arms, budget, at_once, line),
+        drawing=new_drawing(n_arms, budget, at_once, line),
         estimates=new_estimates(n_arms),
         coverage=new_coverage(n_arms, episodes),
         race=new_race(n_arms, budget) if integrates else new_race(1, 1),
@@ -204,8 +204,8 @@ def drawer(n_arms: int, budget: int, design: int) -> int:
 # What stages are called with. Kernels that may call them are compiled before it is known whether they will.
 _LIKE = new_run_state(np.full((1, 2, 2), 0.5), 1, 1, 1, *[np.random.SeedSequence(0)] * 2)
 _NOW, _SEEN = _LIKE.estimates, (_LIKE.tally.visits, _LIKE.tally.good)
-_TO_DRAW = _LIKE.lottery, _LIKE.policy_rng, _NOW.merit, 1, 1, 1, True
-_TO_WALK = _LIKE.chains, _LIKE.tally, _LIKE.environment_rng, _LIKE.lottery.words[PULLS], 1, 1
+_TO_DRAW = _LIKE.drawing, _LIKE.policy_rng, _NOW.merit, 1, 1, 1, True
+_TO_WALK = _LIKE.chains, _LIKE.tally, _LIKE.environment_rng, _LIKE.drawing.words[PULLS], 1, 1
 _TO_INCLUDE = _LIKE.race, _NOW.merit, _NOW.exposure, 1
 _TO_POOL = _LIKE.pool, *_SEEN, _NOW.inside, True
 _TO_SAMPLE = _NOW.inside, *_SEEN, _LIKE.policy_rng
@@ -222,14 +222,14 @@ def new_states(states: WordArray, rng: WordArray) -> None:
 
 
 @inlined
-def _measure(settings: RunSettings, state: RunState, record: Record, t: int) -> None:
+def _measure(settings: RunSettings, state: RunState, measures: Measures, t: int) -> None:
     """Measure the ball of episode t, from 0, and the regret of the shares that MF-RMAB would form from these counts."""
     now = state.estimates
-    record.eta[t], record.omega[t] = measure_ball(now, state.tally, t + 1, settings.ball)
+    measures.eta[t], measures.omega[t] = measure_ball(now, state.tally, t + 1, settings.ball)
     estimate_benefits(now, state.tally, OPTIMISTIC)
     merits(now, settings.merit.kind, settings.merit.first, settings.merit.second)
     shares(now)
-    record.fairness_regret_authors[t] = regret(now.share, settings.fair_share)
+    measures.fairness_regret_authors[t] = regret(now.share, settings.fair_share)
 
 
 @inlined
@@ -264,13 +264,13 @@ def _plan(
 @inlined
 def open_loop(settings: RunSettings, stages: Stages, state: RunState, weights: FloatArray, new: bool) -> int:
     """Play an episode of pulls that do not depend on states, by weights that may be new; return the reward."""
-    lottery, policy_rng, environment_rng = state.lottery, state.policy_rng, state.environment_rng
+    drawing, policy_rng, environment_rng = state.drawing, state.policy_rng, state.environment_rng
     reward, left = 0, settings.horizon
     while left > 0:
         words = min(state.at_once, (left + 63) // 64)
         bits = min(left - 64 * (words - 1), 64)
-        call(stages.drawer, lottery, policy_rng, weights, settings.budget, words, bits, new)
-        reward += call(stages.walker, state.chains, state.tally, environment_rng, lottery.words[PULLS], words, bits)
+        call(stages.drawer, drawing, policy_rng, weights, settings.budget, words, bits, new)
+        reward += call(stages.walker, state.chains, state.tally, environment_rng, drawing.words[PULLS], words, bits)
         left -= 64 * (words - 1) + bits
         new = False
     return reward
@@ -300,7 +300,7 @@ def play_run(
     floor: FloatArray,
     cap: FloatArray,
     state: RunState,
-    record: Record,
+    measures: Measures,
     control: IntArray,
 ) -> None:
     """Play all episodes of a run whose pulls do not depend on states.
@@ -309,16 +309,16 @@ def play_run(
     `floor` and `cap` are for designs that keep them. `control` holds the number of episodes done, for others to read,
     and a flag that others set to stop.
     """
-    episodes = len(record.reward)
+    episodes = len(measures.reward)
     for t in range(episodes):
         if control[1] != 0:
             return
-        _measure(settings, state, record, t)
+        _measure(settings, state, measures, t)
         if rule.kind != FIXED:
             _plan(settings, rule, stages, state, floor, cap, t)
-        record.fairness_regret[t] = regret(now.share, settings.fair_share)
-        record.exposure_regret[t] = regret(now.exposure, settings.fair_exposure)
-        record.reward[t] = open_loop(settings, stages, state, now.weights, t == 0 or rule.kind != FIXED)
+        measures.fairness_regret[t] = regret(now.share, settings.fair_share)
+        measures.exposure_regret[t] = regret(now.exposure, settings.fair_exposure)
+        measures.reward[t] = open_loop(settings, stages, state, now.weights, t == 0 or rule.kind != FIXED)
         _end(settings, state, t == episodes - 1)
         control[0] = t + 1
 
@@ -331,7 +331,7 @@ def play_steps_run(
     groups: Groups,
     state: RunState,
     steps: Steps,
-    record: Record,
+    measures: Measures,
     control: IntArray,
 ) -> None:
     """Play all episodes of a run by one plan that chooses at each step; `control` is as in `play_run`.
@@ -339,19 +339,19 @@ def play_steps_run(
     A reward below 0 says that the run has ended there, as in `play_steps`.
     """
     pulled, budget, horizon = state.estimates.exposure, settings.budget, settings.horizon
-    episodes = len(record.reward)
+    episodes = len(measures.reward)
     for t in range(episodes):
         if control[1] != 0:
             return
-        record.reward[t] = _steps_of_episode(settings, choosing, memory, groups, state, steps, record, pulled, t)
-        if record.reward[t] < 0:
+        measures.reward[t] = _steps_of_episode(settings, choosing, memory, groups, state, steps, measures, pulled, t)
+        if measures.reward[t] < 0:
             return
         for arm in range(len(pulled)):
             pulled[arm] /= horizon
-        record.exposure_regret[t] = regret(pulled, settings.fair_exposure)
+        measures.exposure_regret[t] = regret(pulled, settings.fair_exposure)
         for arm in range(len(pulled)):
             pulled[arm] /= budget
-        record.fairness_regret[t] = regret(pulled, settings.fair_share)
+        measures.fairness_regret[t] = regret(pulled, settings.fair_share)
         _end(settings, state, t == episodes - 1)
         control[0] = t + 1
 
@@ -364,12 +364,12 @@ def _steps_of_episode(
     groups: Groups,
     state: RunState,
     steps: Steps,
-    record: Record,
+    measures: Measures,
     pulled: FloatArray,
     t: int,
 ) -> int:
     """Measure and play episode t, from 0, step by step; set how often each arm was pulled, and return the reward."""
-    _measure(settings, state, record, t)
+    _measure(settings, state, measures, t)
     pulled[:] = 0.0
     _count_pulls(state.tally, pulled)
     reward = play_steps(
@@ -395,17 +395,17 @@ def play_episode(
     stages: Stages,
     weights: FloatArray,
     state: RunState,
-    record: Record,
+    measures: Measures,
     pulled: FloatArray,
     t: int,
 ) -> None:
     """Play episode t, from 0, of a lottery or a rotation that was made in Python; set how often each arm was pulled."""
-    _measure(settings, state, record, t)
+    _measure(settings, state, measures, t)
     pulled[:] = 0.0
     _count_pulls(state.tally, pulled)
-    record.reward[t] = open_loop(settings, stages, state, weights, True)
+    measures.reward[t] = open_loop(settings, stages, state, weights, True)
     _count_pulls(state.tally, pulled)
-    _end(settings, state, t == len(record.reward) - 1)
+    _end(settings, state, t == len(measures.reward) - 1)
 
 
 @kernel
@@ -416,7 +416,7 @@ def play_steps_episode(
     groups: Groups,
     state: RunState,
     steps: Steps,
-    record: Record,
+    measures: Measures,
     pulled: FloatArray,
     t: int,
 ) -> None:
@@ -424,5 +424,5 @@ def play_steps_episode(
 
     A reward below 0 says that it has ended early, as in `play_steps`.
     """
-    record.reward[t] = _steps_of_episode(settings, choosing, memory, groups, state, steps, record, pulled, t)
-    _end(settings, state, t == len(record.reward) - 1)
+    measures.reward[t] = _steps_of_episode(settings, choosing, memory, groups, state, steps, measures, pulled, t)
+    _end(settings, state, t == len(measures.reward) - 1)

@@ -30,7 +30,7 @@ import numpy as np
 
 from meritfair.engine.bits import ALL, NONE, ONE, trailing_zeros
 from meritfair.engine.compiling import call, kernel, part, stage
-from meritfair.engine.lotteries import COINS, DRAWN, LIMITS, ORDER, PULLS, ZERO, Lottery
+from meritfair.engine.lotteries import COINS, DRAWN, LIMITS, ORDER, PULLS, ZERO, Drawing
 from meritfair.engine.random import LEVELS, mask, next_word, random_words, sign, threshold, toss_words
 
 if TYPE_CHECKING:
@@ -47,19 +47,19 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 @stage
 def draw_by_rounding(
-    lottery: Lottery, source: WordArray, given: FloatArray, _budget: int, words: int, _bits: int, new: bool
+    drawing: Drawing, source: WordArray, given: FloatArray, _budget: int, words: int, _bits: int, new: bool
 ) -> int:
     """Draw the pulls of that many words of steps by dependent rounding of the exposures."""
-    n_arms, order = len(given), lottery.ints[ORDER]
+    n_arms, order = len(given), drawing.ints[ORDER]
     pulls, coins, limits, flips = (
-        lottery.words[PULLS],
-        lottery.words[COINS],
-        lottery.words[LIMITS],
-        lottery.words[_FLIPS],
+        drawing.words[PULLS],
+        drawing.words[COINS],
+        drawing.words[LIMITS],
+        drawing.words[_FLIPS],
     )
     if new:
-        lottery.facts[DRAWN] = _part_certain(order, given)
-    drawn, pooled = lottery.facts[DRAWN], 0.0
+        drawing.facts[DRAWN] = _part_certain(order, given)
+    drawn, pooled = drawing.facts[DRAWN], 0.0
     for word in range(words):
         first = word * n_arms
         _pull_certain(pulls, order, given, first, drawn)
@@ -92,21 +92,21 @@ def _set_coins(limits: WordArray, flips: WordArray, order: IntArray, given: Floa
 
 @stage
 def draw_systematically(
-    lottery: Lottery, source: WordArray, given: FloatArray, _budget: int, words: int, _bits: int, new: bool
+    drawing: Drawing, source: WordArray, given: FloatArray, _budget: int, words: int, _bits: int, new: bool
 ) -> int:
     """Draw the pulls of that many words of steps by systematic sampling of the exposures."""
-    n_arms, order, lengths = len(given), lottery.ints[ORDER], lottery.words[_FLIPS]
+    n_arms, order, lengths = len(given), drawing.ints[ORDER], drawing.words[_FLIPS]
     pulls, below, ends, random = (
-        lottery.words[PULLS],
-        lottery.words[COINS],
-        lottery.words[LIMITS],
-        lottery.words[_RANDOM],
+        drawing.words[PULLS],
+        drawing.words[COINS],
+        drawing.words[LIMITS],
+        drawing.words[_RANDOM],
     )
-    undecided = lottery.words[_RANDOM + 1]
+    undecided = drawing.words[_RANDOM + 1]
     if new:
-        lottery.facts[DRAWN] = _part_certain(order, given)
-        _measure(lengths, order, given, lottery.facts[DRAWN])
-    drawn = lottery.facts[DRAWN]
+        drawing.facts[DRAWN] = _part_certain(order, given)
+        _measure(lengths, order, given, drawing.facts[DRAWN])
+    drawn = drawing.facts[DRAWN]
     for word in range(words):
         first = word * n_arms
         _pull_certain(pulls, order, given, first, drawn)
@@ -209,10 +209,10 @@ def _compare(
 
 @kernel
 def draw_once_each(
-    drawer: int, lottery: Lottery, source: WordArray, exposure: FloatArray, budget: int, chosen: BoolArray
+    drawer: int, drawing: Drawing, source: WordArray, exposure: FloatArray, budget: int, chosen: BoolArray
 ) -> None:
     """Make one draw after another, each in an order of its own: `chosen` has shape (draws, N)."""
     for number in range(len(chosen)):
-        call(drawer, lottery, source, exposure, budget, _STEP, _STEP, number == 0)
+        call(drawer, drawing, source, exposure, budget, _STEP, _STEP, number == 0)
         for arm in range(len(exposure)):
-            chosen[number, arm] = lottery.words[PULLS, arm] & ONE
+            chosen[number, arm] = drawing.words[PULLS, arm] & ONE

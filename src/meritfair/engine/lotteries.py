@@ -37,9 +37,9 @@ __all__ = [
     "PULLS",
     "WEIGHTS",
     "ZERO",
-    "Lottery",
+    "Drawing",
     "draw_one",
-    "new_lottery",
+    "new_drawing",
     "pull_the_certain",
     "rotate",
     "take_weights",
@@ -61,8 +61,8 @@ FIXED, DRAWN, _POSITION = range(3)  # arms that are certain, draws by chance, wh
 _N_FACTS = 7
 
 
-class Lottery(NamedTuple):
-    """A lottery made ready for drawing, and room to work in; few arrays with many rows, as each costs compile time."""
+class Drawing(NamedTuple):
+    """Weights made ready for drawing, and room to work in; few arrays with many rows, as each costs compile time."""
 
     words: WordArray
     floats: FloatArray
@@ -73,10 +73,10 @@ class Lottery(NamedTuple):
     numbers: FloatArray
 
 
-def new_lottery(n_arms: int, budget: int, words: int, line: IntArray) -> Lottery:
-    """Return an empty lottery for that many words at a time, with the arms in this line."""
+def new_drawing(n_arms: int, budget: int, words: int, line: IntArray) -> Drawing:
+    """Return the room for that many words at a time, with the arms in this line."""
     cells = max(LANES, 1 << (n_arms - 1).bit_length())
-    lottery = Lottery(
+    drawing = Drawing(
         words=np.zeros((_N_WORDS, max(cells, n_arms * words + 3)), np.uint64),  # coins are tossed by four words
         floats=np.zeros((_N_FLOATS, cells)),
         ints=np.zeros((_N_INTS, cells), np.int64),
@@ -85,9 +85,9 @@ def new_lottery(n_arms: int, budget: int, words: int, line: IntArray) -> Lottery
         facts=np.zeros(_N_FACTS, np.int64),
         numbers=np.zeros(3),
     )
-    lottery.ints[ORDER, :n_arms] = lottery.ints[ARMS, :n_arms] = np.arange(n_arms)
-    lottery.ints[_LINE, :n_arms] = line
-    return lottery
+    drawing.ints[ORDER, :n_arms] = drawing.ints[ARMS, :n_arms] = np.arange(n_arms)
+    drawing.ints[_LINE, :n_arms] = line
+    return drawing
 
 
 @part
@@ -147,10 +147,10 @@ def draw_one(
 
 @stage
 def rotate(
-    lottery: Lottery, _source: WordArray, given: FloatArray, budget: int, words: int, bits_in_last: int, _new: bool
+    drawing: Drawing, _source: WordArray, given: FloatArray, budget: int, words: int, bits_in_last: int, _new: bool
 ) -> int:
     """Pull those who are next in line; only the number of weights is looked at."""
-    n_arms, pulls, line, facts = len(given), lottery.words[PULLS], lottery.ints[_LINE], lottery.facts
+    n_arms, pulls, line, facts = len(given), drawing.words[PULLS], drawing.ints[_LINE], drawing.facts
     position = facts[_POSITION]
     for word in range(words):
         first = word * n_arms

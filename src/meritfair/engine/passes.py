@@ -22,7 +22,7 @@ from meritfair.engine.lotteries import (
     PULLS,
     WEIGHTS,
     ZERO,
-    Lottery,
+    Drawing,
     draw_one,
     pull_the_certain,
     take_weights,
@@ -39,11 +39,11 @@ _MISSING = 3  # row of `words`: steps that miss draws
 
 @stage
 def draw_in_passes(
-    lottery: Lottery, source: WordArray, given: FloatArray, budget: int, words: int, bits_in_last: int, new: bool
+    drawing: Drawing, source: WordArray, given: FloatArray, budget: int, words: int, bits_in_last: int, new: bool
 ) -> int:
     """Draw the pulls of that many words of steps by weights, which are `new` or those of the last call."""
-    n_arms, pulls, weights = len(given), lottery.words[PULLS], lottery.floats[WEIGHTS]
-    order, limits, facts = lottery.ints[ORDER], lottery.words[LIMITS], lottery.facts
+    n_arms, pulls, weights = len(given), drawing.words[PULLS], drawing.floats[WEIGHTS]
+    order, limits, facts = drawing.ints[ORDER], drawing.words[LIMITS], drawing.facts
     if new:
         take_weights(weights, facts, given, budget)
         if facts[DRAWN] > 0:
@@ -54,9 +54,9 @@ def draw_in_passes(
     else:
         _draw(
             pulls,
-            lottery.words[COINS],
+            drawing.words[COINS],
             limits,
-            lottery.words[_MISSING],
+            drawing.words[_MISSING],
             weights,
             order,
             source,

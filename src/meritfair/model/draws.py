@@ -111,15 +111,15 @@ def draw_exposures(
     """
     from meritfair.engine.episodes import drawer  # takes a second to load
     from meritfair.engine.exact import draw_once_each
-    from meritfair.engine.lotteries import new_lottery
+    from meritfair.engine.lotteries import new_drawing
     from meritfair.engine.random import new_source
 
     e, K = _check_exposure(exposure)
     name = check_choice("design", design, DESIGNS[1:])
     chosen = np.zeros((check_whole("size", size, 1), len(e)), dtype=np.bool_)
-    lottery = new_lottery(len(e), K, 1, np.arange(len(e)))
+    drawing = new_drawing(len(e), K, 1, np.arange(len(e)))
     source = new_source(np.random.SeedSequence(rng.integers(0, 2**32, 8).tolist()))
-    draw_once_each(drawer(len(e), K, DESIGNS.index(name)), lottery, source, np.ascontiguousarray(e), K, chosen)
+    draw_once_each(drawer(len(e), K, DESIGNS.index(name)), drawing, source, np.ascontiguousarray(e), K, chosen)
     return chosen
 
 

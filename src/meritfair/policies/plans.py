@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,9 +36,22 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import BoolArray, FloatArray, IntArray
     from meritfair.policies.drawing import Draw, Observed, Situation, Step
 
-__all__ = ["Lottery", "Plan", "PriorityTable", "Rotation", "StepLearner", "check_plan"]
+__all__ = ["Lottery", "Plan", "PriorityTable", "Rotation", "StepFunctions", "StepLearner", "check_plan"]
 
 _SMALLEST = 1e-300  # a merit must be positive
+
+
+class StepFunctions(NamedTuple):
+    """What the engine calls at each step, and what it is given; `choose` is one of :mod:`meritfair.engine.steps`."""
+
+    rank: Callable[..., None]
+    choose: Callable[..., float]
+    memory: FloatArray  # (..., N, m)
+    learn: Callable[..., None] | None = None
+    explore: Callable[..., float] | None = None
+    groups: IntArray | None = None
+    quotas: IntArray | None = None
+    remembers: bool = False  # whether the memory after an episode is for the next one
 
 
 class Plan(ABC):
@@ -92,6 +105,10 @@ class Plan(ABC):
         other designs they are exposures.
         """
         return None
+
+    def step_functions(self, memory: FloatArray | None) -> StepFunctions:
+        """Return what the engine calls at each step, where pulls depend on states; `memory` is of the last episode."""
+        raise NotImplementedError(f"a {type(self).__name__} is not played step by step")
 
     # ---- live
 
@@ -274,6 +291,12 @@ class PriorityTable(Plan):
     def looks_at_states(self) -> bool:
         return not np.array_equal(self.index[..., 0], self.index[..., 1])
 
+    def step_functions(self, memory: FloatArray | None) -> StepFunctions:  # noqa: ARG002
+        from meritfair.engine.steps import choose_in_groups, choose_softly, choose_top, rank_by_table
+
+        choose = choose_softly if self.soft else choose_top if self.groups is None else choose_in_groups
+        return StepFunctions(rank_by_table, choose, self.index, groups=self.groups, quotas=self.quotas)
+
     def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
         index = np.where(now.states == 1, self.index[..., 1], self.index[..., 0])
         if self.soft:
@@ -363,6 +386,11 @@ class StepLearner(Plan):
 
     def exposure(self, budget: int) -> None:  # noqa: ARG002
         return None
+
+    def step_functions(self, memory: FloatArray | None) -> StepFunctions:
+        from meritfair.engine.steps import choose_top
+
+        return StepFunctions(self.rank, choose_top, self.begin(memory), self.learn, self.explore, remembers=True)
 
     @property
     def looks_at_states(self) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -26,7 +26,7 @@ from meritfair.core.errors import InputError
 from meritfair.core.seeding import sequence
 from meritfair.engine.coverage import coverage_gaps
 from meritfair.engine.episodes import (
-    Record,
+    Measures,
     RunSettings,
     RunState,
     Shares,
@@ -41,26 +41,14 @@ from meritfair.engine.episodes import (
     tightener,
 )
 from meritfair.engine.rules import EXPONENTIAL, FIXED, GREEDY, OPTIMISTIC, POOLED, SEQUENTIAL, MeritRule, Rule
-from meritfair.engine.steps import (
-    NO_GROUPS,
-    Choosing,
-    Groups,
-    Steps,
-    choose_in_groups,
-    choose_softly,
-    choose_top,
-    choosing,
-    new_groups,
-    new_steps,
-    rank_by_table,
-)
+from meritfair.engine.steps import NO_GROUPS, Choosing, Groups, Steps, choosing, new_groups, new_steps
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import Ball
 from meritfair.model.counts import Counts
 from meritfair.model.criterion import Criterion
 from meritfair.model.exposure import merit_share
-from meritfair.policies.base import View
-from meritfair.policies.plans import Plan, PriorityTable, StepLearner, check_plan
+from meritfair.policies.plans import check_plan
+from meritfair.policies.view import View
 from meritfair.simulation import metrics
 
 if TYPE_CHECKING:
@@ -69,6 +57,7 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import AnyArray, FloatArray, IntArray
     from meritfair.engine.rules import BallRule
     from meritfair.policies.base import Policy
+    from meritfair.policies.plans import Plan, StepFunctions
     from meritfair.simulation.problem import Problem
 
 __all__ = ["play"]
@@ -104,7 +93,7 @@ class _Runs:
         self.fair_exposure = criterion.exposure(fair_merit, K) if known else np.full(fair_merit.shape, np.nan)
         self.ball = _with_stage(problem.confidence.rule())
         by_run, by_arm = (problem.runs, problem.episodes), problem.transitions.shape
-        self.record = _new_record(by_run)
+        self.measures = _new_measures(by_run)
         self.visits, self.good = np.zeros(by_arm, np.int64), np.zeros(by_arm, np.int64)
         self.longest_wait = np.zeros(by_arm[:2], np.int64)
         self.coverage_gaps = np.zeros((2, problem.runs), np.int64)
@@ -131,8 +120,8 @@ class _Runs:
         new_states(state.chains.state, state.environment_rng)
         return state
 
-    def record_of(self, run: int) -> Record:
-        return Record(*(each[run] for each in self.record))
+    def measures_of(self, run: int) -> Measures:
+        return Measures(*(each[run] for each in self.measures))
 
     def rngs(self) -> tuple[np.random.Generator, ...]:
         """Return what plans made in Python draw from, one generator for each run."""
@@ -153,7 +142,7 @@ class _Runs:
     def measured(self) -> dict[str, AnyArray]:
         gap, gap_authors = self.coverage_gaps
         return {
-            **self.record._asdict(),
+            **self.measures._asdict(),
             "visits": self.visits,
             "good": self.good,
             "longest_wait": self.longest_wait,
@@ -162,10 +151,10 @@ class _Runs:
         }
 
 
-def _new_record(shape: tuple[int, ...]) -> Record:
+def _new_measures(shape: tuple[int, ...]) -> Measures:
     """Return room for what is kept of each episode."""
     regret, regret_authors, exposure_regret, eta, omega = np.zeros((5, *shape))
-    return Record(regret, regret_authors, exposure_regret, eta, omega, np.zeros(shape, np.int64))
+    return Measures(regret, regret_authors, exposure_regret, eta, omega, np.zeros(shape, np.int64))
 
 
 def _with_stage(ball: BallRule) -> BallRule:
@@ -190,11 +179,13 @@ class _Learned:
     floor: FloatArray
     cap: FloatArray
 
-    def play_run(self, _run: int, settings: RunSettings, state: RunState, record: Record, control: IntArray) -> None:
+    def play_run(
+        self, _run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray
+    ) -> None:
         now = state.estimates
         by_merit = self.rule.kind == GREEDY or self.rule.design == SEQUENTIAL
         shares = Shares(now.merit if by_merit else now.exposure, now.share, now.exposure)
-        play_run(settings, self.rule, self.stages, shares, self.floor, self.cap, state, record, control)
+        play_run(settings, self.rule, self.stages, shares, self.floor, self.cap, state, measures, control)
 
 
 @dataclass(frozen=True)
@@ -206,12 +197,12 @@ class _OpenLoop:
     shares: Shares  # (runs, N) each
     learned: ClassVar[None] = None
 
-    def play_run(self, run: int, settings: RunSettings, state: RunState, record: Record, control: IntArray) -> None:
+    def play_run(self, run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray) -> None:
         shares, none = Shares(*(each[run] for each in self.shares)), np.zeros(0)
-        play_run(settings, self.rule, self.stages, shares, none, none, state, record, control)
+        play_run(settings, self.rule, self.stages, shares, none, none, state, measures, control)
 
     def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
-        play_episode(settings, self.stages, self.shares.weights[run], at.state, at.record, at.pulled, t)
+        play_episode(settings, self.stages, self.shares.weights[run], at.state, at.measures, at.pulled, t)
 
 
 @dataclass(frozen=True)
@@ -224,15 +215,18 @@ class _StepByStep:
     transitions: FloatArray
     learned: FloatArray | None = None  # the memory, if it is for the next episode too
 
-    def play_run(self, run: int, settings: RunSettings, state: RunState, record: Record, control: IntArray) -> None:
+    def play_run(self, run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray) -> None:
         steps = new_steps(self.transitions[run])
-        play_steps_run(settings, self.choosing, self.memory[run], self.groups[run], state, steps, record, control)
-        _check_reward(int(record.reward.min(initial=0)))
+        play_steps_run(settings, self.choosing, self.memory[run], self.groups[run], state, steps, measures, control)
+        _check_reward(int(measures.reward.min(initial=0)))
 
     def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
         plan = self.choosing, self.memory[run], self.groups[run]
-        play_steps_episode(settings, *plan, at.state, at.steps, at.record, at.pulled, t)
-        _check_reward(int(at.record.reward[t]))
+        play_steps_episode(settings, *plan, at.state, at.steps, at.measures, at.pulled, t)
+        _check_reward(int(at.measures.reward[t]))
+
+
+_Playable: TypeAlias = _Learned | _OpenLoop | _StepByStep
 
 
 def _check_reward(reward: int) -> None:
@@ -241,7 +235,7 @@ def _check_reward(reward: int) -> None:
         raise InputError(f"rank must set a number for each arm, got nan at step {-1 - reward}")
 
 
-def _plan_of_all_episodes(runs: _Runs) -> _Learned | _OpenLoop | _StepByStep | None:
+def _plan_of_all_episodes(runs: _Runs) -> _Playable | None:
     """Return how the engine plays whole runs of the policy, or None if it has to be asked before each episode."""
     problem, policy, rule = runs.problem, runs.policy, runs.rule
     N, K = problem.n_arms, problem.budget
@@ -266,18 +260,12 @@ def _playable(plan: Plan, problem: Problem, memory: FloatArray | None = None) ->
         fixed = Rule(FIXED, OPTIMISTIC, plan.drawn_by, problem.confidence.rule(), _NO_MERIT)
         rows = (_rows(np.asarray(x), (runs, N)) for x in (weights, plan.share(K), _exposure(plan, problem)))
         return _OpenLoop(fixed, stages(N, K, plan.drawn_by), Shares(*rows))
-    if isinstance(plan, StepLearner):
-        if memory is None or not plan.keeps_memory:
-            memory = _rows(plan.memory, (runs, *plan.memory.shape[-2:]))
-        return _StepByStep(_compiled(plan), memory, [NO_GROUPS] * runs, problem.transitions, memory)
-    table = cast("PriorityTable", plan)
-    rows_of_table = _rows(table.index, (runs, N, 2))
-    if table.groups is None or table.quotas is None:
-        chooser = choosing(rank_by_table, choose=choose_softly if table.soft else choose_top)
-        return _StepByStep(chooser, rows_of_table, [NO_GROUPS] * runs, problem.transitions)
-    quotas = np.broadcast_to(table.quotas, (runs, table.quotas.shape[-1]))
-    groups = [new_groups(table.groups, each) for each in quotas]
-    return _StepByStep(choosing(rank_by_table, choose=choose_in_groups), rows_of_table, groups, problem.transitions)
+    steps = plan.step_functions(memory)
+    known, groups = _rows(steps.memory, (runs, *steps.memory.shape[-2:])), [NO_GROUPS] * runs
+    if steps.groups is not None and steps.quotas is not None:
+        quotas = np.broadcast_to(steps.quotas, (runs, steps.quotas.shape[-1]))
+        groups = [new_groups(steps.groups, each) for each in quotas]
+    return _StepByStep(_compiled(steps), known, groups, problem.transitions, known if steps.remembers else None)
 
 
 def _exposure(plan: Plan, problem: Problem) -> FloatArray | None:
@@ -287,10 +275,10 @@ def _exposure(plan: Plan, problem: Problem) -> FloatArray | None:
     return plan.exposure(problem.budget)
 
 
-def _compiled(plan: StepLearner) -> Choosing:
+def _compiled(steps: StepFunctions) -> Choosing:
     """Return the functions of a plan, compiled."""
     try:
-        return choosing(plan.rank, plan.learn, plan.explore)
+        return choosing(steps.rank, steps.learn, steps.explore, steps.choose)
     except (NumbaError, TypeError) as error:
         said = " ".join(str(error).split())
         raise InputError(f"the functions of a StepLearner must be such that Numba can compile them: {said}") from error
@@ -299,9 +287,7 @@ def _compiled(plan: StepLearner) -> Choosing:
 # ---- playing
 
 
-def _play_whole_runs(
-    runs: _Runs, plan: _Learned | _OpenLoop | _StepByStep, workers: int, progress: Callable[[int, int], None]
-) -> None:
+def _play_whole_runs(runs: _Runs, plan: _Playable, workers: int, progress: Callable[[int, int], None]) -> None:
     """Play each run in one call of the engine, on a pool of threads; an interrupt stops them within an episode."""
     control = runs.control
     _compile(runs, plan)
@@ -312,7 +298,7 @@ def _play_whole_runs(
             if control[run, 1]:
                 return
             state = runs.new_state(run)
-            plan.play_run(run, runs.settings(run), state, runs.record_of(run), control[run])
+            plan.play_run(run, runs.settings(run), state, runs.measures_of(run), control[run])
             runs.keep(run, state)
 
     threads = min(workers, runs.problem.runs)
@@ -329,12 +315,12 @@ def _play_whole_runs(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _compile(runs: _Runs, plan: _Learned | _OpenLoop | _StepByStep) -> None:
+def _compile(runs: _Runs, plan: _Playable) -> None:
     """Play no episode on one arm: so that an interrupt stops the compiler, which it cannot in a pool of threads."""
     problem, seed = runs.problem, sequence(runs.problem.seed, "policy")
     state = new_run_state(problem.transitions[0, :1].copy(), 1, 0, problem.horizon, seed, seed)
     new_states(state.chains.state, state.environment_rng)
-    plan.play_run(0, runs.settings(0), state, _new_record((0,)), np.zeros(2, np.int64))
+    plan.play_run(0, runs.settings(0), state, _new_measures((0,)), np.zeros(2, np.int64))
 
 
 class _Episode(NamedTuple):
@@ -342,7 +328,7 @@ class _Episode(NamedTuple):
 
     state: RunState
     steps: Steps
-    record: Record
+    measures: Measures
     pulled: FloatArray  # (N,), how often each arm was pulled in the last episode
 
 
@@ -352,7 +338,7 @@ def _play_by_episode(runs: _Runs, workers: int, progress: Callable[[int, int], N
     numbers, settings = range(problem.runs), [runs.settings(run) for run in range(problem.runs)]
     pulled = np.zeros((problem.runs, problem.n_arms))
     at = [
-        _Episode(runs.new_state(run), new_steps(problem.transitions[run]), runs.record_of(run), pulled[run])
+        _Episode(runs.new_state(run), new_steps(problem.transitions[run]), runs.measures_of(run), pulled[run])
         for run in numbers
     ]
     memory = None
@@ -384,12 +370,12 @@ def _counts(states: list[RunState]) -> Counts:
 
 def _measure_plan(runs: _Runs, t: int, plan: Plan, pulled: FloatArray, counts: Counts) -> None:
     """Note the regrets of an episode planned in Python: of the plan, or of the pulls if they depend on states."""
-    problem, record, K = runs.problem, runs.record, runs.problem.budget
+    problem, measures, K = runs.problem, runs.measures, runs.problem.budget
     share, exposure, made = plan.share(K), _exposure(plan, problem), pulled / problem.horizon
     share, exposure = made / K if share is None else share, made if exposure is None else exposure
-    record.fairness_regret[:, t] = metrics.fairness_regret(share, runs.fair_share)
-    record.exposure_regret[:, t] = metrics.fairness_regret(exposure, runs.fair_exposure)
+    measures.fairness_regret[:, t] = metrics.fairness_regret(share, runs.fair_share)
+    measures.exposure_regret[:, t] = metrics.fairness_regret(exposure, runs.fair_exposure)
     if problem.criterion.merit.rule() is None:
         ball = Ball(counts, t + 1, problem.confidence.delta, problem.confidence.ball)
         optimistic = merit_share(problem.criterion.merit(benefit(ball.upper)))
-        record.fairness_regret_authors[:, t] = metrics.fairness_regret(optimistic, runs.fair_share)
+        measures.fairness_regret_authors[:, t] = metrics.fairness_regret(optimistic, runs.fair_share)
