@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from meritfair.lab.spec import Spec
 from meritfair.reproduction.artefact import Artefact, Findings, PaperTable, Results, Scale, Verdict
-from meritfair.reproduction.figures import BAND, Band, band, draw_band
+from meritfair.reproduction.figures import Band, band, draw_band
 from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
@@ -30,7 +30,15 @@ def analyse(results: Results, scale: Scale) -> Findings:
     mean = float(outcome.measures["fairness_regret"].mean())
     table = PaperTable("plain-regret", "Regret", ["policy", "regret"], [["a_b", f"{mean:.2f}"]], {"regret": [mean]})
     verdict = Verdict("There is regret.", "Section 0", mean > 0, f"{mean:.2f} after {scale.episodes} episodes")
-    return Findings(Numbers(band(outcome)), f"Regret. {BAND}", (table,), (verdict,), f"Regret is {mean:.2f}.")
+    return Findings(
+        Numbers(band(outcome)),
+        about="What is asked.",
+        caption="Regret.",
+        remark="A remark.",
+        tables=(table,),
+        verdicts=(verdict,),
+        headline=f"Regret is {mean:.2f}.",
+    )
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -39,7 +47,6 @@ def draw(numbers: Numbers) -> Figure:
         line = draw_band(axes, numbers.shown, "#0072B2")
         axes.set(title="Regret", xlabel="steps", ylabel="regret")
         figure.legend([line], ["merit-fair"], loc="outside upper left")
-        figure.supxlabel("A remark.", fontsize=8.5, x=0.01, ha="left")
     return figure
 
 
@@ -47,7 +54,7 @@ def stumble(results: Results, scale: Scale) -> Findings:
     raise ZeroDivisionError("nothing to divide by")
 
 
-PLAIN = Artefact("plain", "Plain: regret", "What is asked.", specs, analyse, draw)
-# the windows of fawt-q cannot be kept with so few pulls, which shows only when it is played
+PLAIN = Artefact("plain", "Plain: regret", specs, analyse, draw)
+# the windows of fawt-q cannot be kept with that few pulls, which shows only when it is played
 FAILING = replace(PLAIN, name="failing", title="Failing", specs=lambda scale: specs(scale, "fawt-q:window=5"))
 STUMBLING = replace(PLAIN, name="stumbling", title="Stumbling", analyse=stumble)

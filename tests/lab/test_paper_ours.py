@@ -27,7 +27,7 @@ from meritfair.simulation.metrics import Interval
 ALL = (APPENDIX_A, ESTIMATES, POOLED, DESIGNS)
 FULL = Scale(runs=6)
 QUICK = Scale(episodes=1000, runs=4, quick=True)
-LUCK = 1 + 0.004 * np.array([-1.0, 1.0, 0.5, -0.5, 0.2, -0.2])  # a run is a little more or less, for all policies alike
+NOISE = 1 + 0.004 * np.array([-1.0, 1.0, 0.5, -0.5, 0.2, -0.2])  # a run is a little more or less, for all policies alike
 Planted = Callable[[Setting], dict[str, Any]]
 
 
@@ -60,7 +60,6 @@ def check_whole(artefact: Artefact, found: Findings) -> None:
         assert text
         assert not re.search(r"\bnan\b|\binf\b|None|\{|\}|  ", text), text
     assert len({verdict.claim for verdict in found.verdicts}) == len(found.verdicts)
-    assert artefact.draw is not None
     figure = artefact.draw(found.numbers)
     figure.draw_without_rendering()
     assert all(axes.has_data() and axes.get_xlabel() for axes in figure.axes)
@@ -129,11 +128,11 @@ def story(points: dict[Any, tuple[float, float, float, float]], runs: int = 6) -
         n, few = setting.n_arms, 2 * setting.n_arms // 5
         share = np.full(n, (1 - top - worst / n) / (n - few - 1))
         share[0], share[n - few :] = worst / n, top / few
-        benefit, luck = np.linspace(-0.5, 0.5, n), LUCK[:runs]
+        benefit, noise = np.linspace(-0.5, 0.5, n), NOISE[:runs]
         by_arm = {"benefit": benefit[::-1], "exposure": share[::-1] * setting.budget}
         flat = {"gini": gini, "good_state": reward, "longest_wait": 10.0}
         return {
-            "measures": {name: value * luck for name, value in flat.items()},
+            "measures": {name: value * noise for name, value in flat.items()},
             "by_arm": {name: np.tile(row, (runs, 1)) for name, row in by_arm.items()},
         }
 
@@ -168,7 +167,7 @@ def test_each_claim_of_appendix_a_fails_by_its_own_numbers(changed: Any, expecte
 
 def test_appendix_a_orders_arms_by_benefit_and_says_what_windows_promise() -> None:
     found = APPENDIX_A.analyse(made(APPENDIX_A, FULL, story(POINTS)), FULL)
-    small, large = found.numbers.panels
+    small, large = found.numbers
     (fawt_q,) = small.against("li").of("fawt-q", [15])
     np.testing.assert_allclose(fawt_q.share.sum(axis=1), 1)
     np.testing.assert_allclose(fawt_q.worst, 0.05)
@@ -176,7 +175,7 @@ def test_appendix_a_orders_arms_by_benefit_and_says_what_windows_promise() -> No
     assert fawt_q.least == pytest.approx(5 * 2 / 15)
     assert large.of("fawt-q", [15])[0].least == pytest.approx(10 / 2 * 2 / 15)
     assert [each.knob for each in large.of("merit-fair")] == [1, 3, 10, 100]
-    assert found.headline.startswith("Where it is as equal as FaWT-Q, MF-RMAB has 122 to ")  # 0.917 / 0.75 and more
+    assert " 122 to " in found.headline  # 0.917 / 0.75 and more
 
 
 def test_appendix_a_is_judged_by_its_authors_fawt_q_and_says_what_other_versions_would_say() -> None:
@@ -185,8 +184,8 @@ def test_appendix_a_is_judged_by_its_authors_fawt_q_and_says_what_other_versions
     found = APPENDIX_A.analyse(made(APPENDIX_A, FULL, story(POINTS | strong | weak)), FULL)
     both = found.verdicts[BOTH]
     assert both.holds is False
-    assert "ours: does not hold; MF-RMAB's code: holds; that code, mended: does not hold" in both.found
-    assert "other versions" not in found.verdicts[HIGHEST].found  # it is not about FaWT-Q
+    assert "ours: does not hold; MF-RMAB's code: holds; that code, fixed: does not hold" in both.found
+    assert "ther versions" not in found.verdicts[HIGHEST].found  # it is not about FaWT-Q
     table = found.tables[0]
     assert [row[1:] for row in table.cells if row[0] == both.claim] == [
         ["does not hold", "does not hold", "holds", "does not hold"]
@@ -195,16 +194,16 @@ def test_appendix_a_is_judged_by_its_authors_fawt_q_and_says_what_other_versions
         ["li", "relative", "published", "mended"],
         ["0.93", "0.93", "1.53", "0.93"],  # MF-RMAB has 0.917 at a Gini coefficient of 0.3
     ]
-    assert re.search(r"93 % of its reward.* 153 %, and 93 % with", found.headline)
+    assert re.findall(r"\d+ %", found.headline) == ["93 %", "153 %", "93 %"]
 
 
 def test_appendix_a_tells_the_best_arms_from_those_with_most_pulls() -> None:
     turned = {("fawt-q", 15, "published"): (0.3, 0.7, 0.05, 2.0)}  # the worst of five has two in five pulls
     found = APPENDIX_A.analyse(made(APPENDIX_A, FULL, story(POINTS | turned)), FULL)
-    (player,) = found.numbers.panels[0].against("published").of("fawt-q", [15])
+    (player,) = found.numbers[0].against("published").of("fawt-q", [15])
     np.testing.assert_allclose(player.top, 0.05)
     np.testing.assert_allclose(player.most, 0.4 + (1 - 0.4 - 0.05) / 2)  # itself and one of the two between
-    assert "then the first two in five get 80 to 90 %" in found.verdicts[FOCUS].found
+    assert "80 to 90 %" in found.verdicts[FOCUS].found  # the first two in five by pulls
 
 
 def test_windows_of_fawt_q_are_kept_in_a_real_run() -> None:
@@ -224,12 +223,12 @@ def test_windows_of_fawt_q_are_kept_in_a_real_run() -> None:
 
 
 def regrets(of_limit: float, times: float, runs: int = 6) -> Planted:
-    """Plant a mean that has so much of the limit, and the paper's estimate so many times that."""
+    """Plant a mean that has this part of the limit, and the paper's estimate that many times it."""
 
     def plant(setting: Setting) -> dict[str, Any]:
         limit = limits(outcome(setting, runs, {})) * of_limit
         curve = limit if setting.policy.endswith("mean") else limit * times
-        return {"curves": {"fairness_regret": curve}, "measures": {"fairness_regret": curve[:, -1] * LUCK[:runs]}}
+        return {"curves": {"fairness_regret": curve}, "measures": {"fairness_regret": curve[:, -1] * NOISE[:runs]}}
 
     return plant
 
@@ -262,7 +261,7 @@ def test_estimates_find_the_ratios_that_are_planted(of_limit: float, times: floa
 def test_a_quick_look_does_not_refute_claims_about_whole_runs() -> None:
     found = verdicts(ESTIMATES, QUICK, regrets(1.3, 25.0, 4))
     assert [verdict.holds for verdict in found] == [None, None]
-    assert "the claim is about 10,000" in found[0].found
+    assert "10,000" in found[0].found
 
 
 def test_a_range_holds_by_the_mean_and_fails_by_the_whole_interval() -> None:
@@ -286,7 +285,7 @@ def programme(cpap: float, synthetic: float = 0.0, late: float = 0.3, optimistic
         saved = np.where(rounds <= 50, cpap, late) if "cpap" in setting.dataset else synthetic
         kind = setting.policy.rpartition("=")[2]
         factor = {"mean": 1.0, "pooled": 1 - saved, "merit-fair": optimistic, "random": 0.5}[kind]
-        return {"curves": {"fairness_regret": rounds * factor * LUCK[:, None]}}
+        return {"curves": {"fairness_regret": rounds * factor * NOISE[:, None]}}
 
     return plant
 
@@ -316,7 +315,7 @@ def test_pooling_over_fifty_rounds_says_nothing_of_later_ones() -> None:
     scale = Scale(episodes=1000, runs=6, quick=True)
     found = verdicts(POOLED, scale, programme(cpap=0.5))
     assert [verdict.holds for verdict in found] == [True, True, True, None, True]
-    assert "no more were played" in found[SHRINKS].found
+    assert re.findall(r"in (\d+)", found[SHRINKS].found) == ["50"]
 
 
 # designs
@@ -341,17 +340,17 @@ def draws(
         part = cpap if "cpap" in setting.dataset else synthetic
         sequential = setting.design == "sequential" or "design=sequential" in setting.policy
         due = shifted(n, K, part if setting.design == "sequential" else 0.0)
-        at_work = due if setting.design == "sequential" else shifted(n, K, off)
-        pulls = rng.binomial(setting.episodes * setting.horizon, np.tile(at_work, (runs, 1)))
+        live = due if setting.design == "sequential" else shifted(n, K, off)
+        pulls = rng.binomial(setting.episodes * setting.horizon, np.tile(live, (runs, 1)))
         t = curve_episodes(setting.episodes).astype(float)
         regret = 2 * K * part * rest * t if sequential else t**power
-        luck = np.resize(LUCK, runs)[:, None]
+        noise = np.resize(NOISE, runs)[:, None]
         return {
             "by_arm": {
                 "exposure": pulls / (setting.episodes * setting.horizon),
-                "fair_exposure": np.tile(due, (runs, 1)) + 1e-6 * luck,
+                "fair_exposure": np.tile(due, (runs, 1)) + 1e-6 * noise,
             },
-            "curves": {"exposure_regret": regret * luck},
+            "curves": {"exposure_regret": regret * noise},
         }
 
     return plant
@@ -379,7 +378,7 @@ def test_what_chance_makes_of_a_perfect_draw_is_as_computed() -> None:
     scale = Scale()
     found = DESIGNS.analyse(made(DESIGNS, scale, draws()), scale)
     for each in found.numbers.drawn:
-        spread = 0.76 / np.sqrt(30 * each.n_arms)  # of a mean of so many |normal|, as part of itself
+        spread = 0.76 / np.sqrt(30 * each.n_arms)  # of a mean of that many |normal|, as part of itself
         for kind in ("sequential", "exact"):
             ratio = each.missed[kind].mean() / each.chance[kind].mean()
             assert abs(ratio - 1) < 5 * spread  # 24 comparisons at a level of 1e-4 in all: 4.6 would do

@@ -18,8 +18,8 @@ from meritfair.model.merit import Exponential
 from meritfair.model.theory import exposure_regret_bound, regret_bound
 from meritfair.reproduction import published
 from meritfair.reproduction.artefact import DATASETS, SIZES, Findings, Results, Scale, Verdict
-from meritfair.reproduction.bound import THEOREM_5_5, Theorem55, bounds, first_useful, make_bounds
-from meritfair.reproduction.published import ALPHA, COMPARISONS, Printed, could_be, make_cell, printed, unreached
+from meritfair.reproduction.bound import THEOREM_5_5, bounds, first_useful, make_bounds
+from meritfair.reproduction.published import ALPHA, COMPARISONS, Printed, could_be, make_cell, printed
 from meritfair.reproduction.table1 import TABLE_1
 
 FULL = Scale()
@@ -126,14 +126,14 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_the_mean_of_other_runs_is_in_the_range_about_as_often_as_said(
     law: Any, most: float, few_resamples: None
 ) -> None:
-    """Nominally 5 % are outside. The planted error forgets the luck of the other runs."""
+    """Nominally 5 % are outside. The planted error forgets the chance in the other runs."""
     rng = np.random.default_rng(3)
     pairs, missed, planted = 300, 0, 0
     for _ in range(pairs):
         ours, other = law.rvs(30, random_state=rng), law.rvs(30, random_state=rng).mean()
         low, high = could_be(ours, 0.05)
         missed += not low <= other <= high
-        low, high = could_be(ours, 0.05, runs=100_000)  # so many that only our own luck is left
+        low, high = could_be(ours, 0.05, runs=100_000)  # that many that only the chance in ours is left
         planted += not low <= other <= high
     level = 1e-4 / 6  # three comparisons for each of two laws
     assert stats.binom.sf(missed - 1, pairs, most) > level
@@ -149,11 +149,11 @@ def test_swapped_columns_are_found() -> None:
     assert "crosswise" in columns.found
     swapped = verdict(found, "With its two columns swapped")
     assert swapped.holds is True
-    assert swapped.found == "30 of 30 within sampling error"
+    assert swapped.found.startswith("30 of 30 ")
     assert "30 of 30 published numbers" in found.headline
 
 
-def test_columns_that_are_right_are_left_alone() -> None:
+def test_columns_that_are_right_are_not_swapped() -> None:
     found = table(as_printed)
     assert verdict(found, "G and t0 have").holds is True
     assert "0 of 15 rows" in verdict(found, "G and t0 have").found
@@ -168,8 +168,9 @@ def test_a_cell_that_misses_is_named_with_its_numbers() -> None:
     found = table(planted)
     swapped = verdict(found, "With its two columns swapped")
     assert swapped.holds is False
-    assert swapped.found.startswith("29 of 30 within sampling error; outside: G of CPAP with N = 40, K = 8: 46.0")
-    assert "published 23" in swapped.found
+    assert swapped.found.startswith("29 of 30 ")
+    for named in ("G of CPAP with N = 40, K = 8", "46.0", "published 23"):
+        assert named in swapped.found
     rows = found.tables[0].cells
     assert [row[-1] for row in rows].count("no") == 1
     assert found.tables[0].columns["G_fits_crosswise"].count(0.0) == 1
@@ -187,12 +188,11 @@ def test_less_than_the_papers_runs_are_not_compared(scale: Scale) -> None:
     found = table(crosswise, scale)
     swapped = verdict(found, "With its two columns swapped")
     assert swapped.holds is None
-    assert swapped.found == "none can be compared; 30 of 30 need 30 runs of 10,000 episodes"
+    assert "30 of 30 need 30 runs of 10,000 episodes" in swapped.found
     assert verdict(found, "G and t0 have").holds is False  # the sign test needs no spread
     assert {row[-1] for row in found.tables[0].cells} == {"–"}
-    assert "Only 30 runs of 10,000 episodes" in found.caption
+    assert "30 runs of 10,000 episodes" in found.caption
     assert "15 of 15 rows" in found.headline
-    assert TABLE_1.draw is not None
     TABLE_1.draw(found.numbers).draw_without_rendering()
 
 
@@ -205,7 +205,6 @@ def test_in_shorter_runs_only_a_t0_that_all_have_reached_is_compared() -> None:
     t0 = around(38, 30)
     t0[3] = 1000.0
     outcome = made_up(setting, 30, t0, 8.0, first_valid_episode_authors=np.where(t0 == 1000, 200.0, t0))
-    assert unreached(outcome) == 1
     cell = make_cell(outcome, "t0", row, 0)
     assert (cell.unreached, cell.fits(38)) == (1, None)
     longer = dataclasses.replace(outcome, setting=dataclasses.replace(setting, episodes=20_000))
@@ -217,9 +216,9 @@ def test_runs_that_never_get_to_t0_are_counted(scale: Scale, holds: bool | None)
     found = table(crosswise, scale, first_valid_episode=np.r_[float(scale.episodes), np.full(scale.runs - 1, 50.0)])
     reached = verdict(found, "There is a t0")
     assert reached.holds is holds
-    assert f"reached in {15 * (scale.runs - 1)} of {15 * scale.runs} runs" in reached.found
+    assert f"{15 * (scale.runs - 1)} of {15 * scale.runs} runs" in reached.found
     assert "1 of CPAP with N = 100" in reached.found
-    assert "the largest t0 reached is 50" in reached.found
+    assert "largest t0 reached is 50" in reached.found
     assert found.tables[1].columns["t0_unreached"] == [1] * 15
     assert "not reached in 15 runs" in verdict(found, "t0 is mostly").found
 
@@ -242,7 +241,7 @@ def test_which_of_t0_and_g_varies_more(exponents: tuple[float, float], holds: bo
     found = table(lambda row: {"t0": 9 * row.n_arms ** exponents[0], "G": 9 * row.n_arms ** exponents[1]})
     steady = verdict(found, "t0 is mostly consistent")
     assert steady.holds is holds
-    assert f"Synthetic: t0 by {20 ** exponents[0]:.1f}" in steady.found  # from N = 5 to N = 100
+    assert f"Synthetic: t0 {20 ** exponents[0]:.1f}" in steady.found  # from N = 5 to N = 100
 
 
 @pytest.mark.parametrize(("exponent", "holds"), [(0.5, True), (-0.5, False), (0.0, None)])
@@ -273,7 +272,6 @@ def test_tables_have_both_ways_and_all_digits() -> None:
 
 
 def test_the_figure_is_drawn() -> None:
-    assert TABLE_1.draw is not None
     figure = TABLE_1.draw(table(crosswise).numbers)
     figure.draw_without_rendering()
     assert [axes.get_title("left") for axes in figure.axes] == ["As printed", "With its columns swapped"]
@@ -364,7 +362,6 @@ def test_a_theorem_that_applies_to_no_run_decides_nothing() -> None:
     assert [each.holds for each in nothing.verdicts[:2]] == [None, None]
     assert "90 runs did not reach t0" in nothing.verdicts[0].found
     assert nothing.headline == ""
-    assert THEOREM_5_5.draw is not None
     THEOREM_5_5.draw(nothing.numbers).draw_without_rendering()
 
 
@@ -382,14 +379,13 @@ def test_the_lemmas_limit_where_there_is_one(G: float, holds: bool) -> None:
     lemma = verdict(theorem(G=G), "In every G episodes")
     assert lemma.holds is holds
     assert "1/psi is 1.37" in lemma.found
-    assert "for c = 3 and 10 the lemma's limit is infinite" in lemma.found
+    assert "c = 3 and 10" in lemma.found  # for which the limit is infinite
 
 
 def test_a_single_run_has_a_bound_but_no_intervals() -> None:
     found = theorem(Scale(runs=1))
     assert "9 of 9 runs" in found.verdicts[0].found
     assert found.verdicts[2].holds is None
-    assert isinstance(found.numbers, Theorem55)
     assert "(" not in found.tables[0].cells[0][2]
 
 

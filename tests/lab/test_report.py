@@ -19,6 +19,7 @@ from meritfair.lab.spec_file import SpecFile
 from meritfair.reproduction import ARTEFACTS
 from meritfair.reproduction.artefact import Findings, PaperTable, Scale, Verdict
 from meritfair.reproduction.figures import Band
+from meritfair.reproduction.prose import standing
 from meritfair.reproduction.report import (
     Report,
     Section,
@@ -27,7 +28,6 @@ from meritfair.reproduction.report import (
     save_figure,
     save_tables,
     spec_text,
-    standing,
     write_report,
 )
 from meritfair.reproduction.reproduce import QUICK
@@ -75,8 +75,8 @@ def section(**changes: object) -> Section:
         Verdict("t0 < 40 & low", "Table 1", False, "37 to 669"),
         Verdict("Least at 0.3.", "Figure 2", None, "0.3 or 0.4"),
     )
-    findings = Findings(None, "What is to be seen.", (table,), verdicts, "It grows as T^0.61.")
-    made = Section("figure-2", "Figure 2: regret", "What is asked.", findings, specs=(SPEC,), figure=SVG)
+    findings = Findings(None, "What is asked.", "What is to be seen.", "", (table,), verdicts, "It grows as T^0.61.")
+    made = Section("figure-2", "Figure 2: regret", findings, specs=(SPEC,), figure=SVG)
     return Section(**{**vars(made), "files": ("figures/figure-2.svg",), **changes})
 
 
@@ -106,16 +106,16 @@ def test_links_lead_somewhere_and_names_are_there_once() -> None:
     assert "figures/figure-2.svg" in found.all("href")
 
 
-def test_verdicts_are_told_by_sign_and_words() -> None:
+def test_verdicts_are_shown_by_sign_and_words() -> None:
     words = page().words
-    for shown in ("✓ holds", "✗ does not hold", "? cannot be told"):
+    for shown in ("✓ holds", "✗ does not hold", "? inconclusive"):
         assert words.count(shown) == 3  # what it means, in the summary, and beside the figure
-    assert "Of 3 claims of the paper, 1 holds, 1 does not hold and 1 cannot be told." in words
+    assert "Of 3 claims of the paper, 1 holds, 1 does not hold and 1 is inconclusive." in words
 
 
 def test_text_is_shown_as_it_is() -> None:
     hostile = Verdict("<script>alert(1)</script>", "a < b", True, "<b>x^2</b>")
-    text = render(Report(Scale(), (section(findings=Findings(None, "", verdicts=(hostile,)), title="A & B"),)))
+    text = render(Report(Scale(), (section(findings=Findings(None, verdicts=(hostile,)), title="A & B"),)))
     assert "<script>" not in text
     assert "&lt;b&gt;x<sup>2</sup>&lt;/b&gt;" in text
     assert "A &amp; B" in text
@@ -172,7 +172,7 @@ def test_numbers_stand_to_the_right_and_text_to_the_left() -> None:
         ([], ""),
         ([True], "Of 1 claim of ours, 1 holds."),
         ([False, False], "Of 2 claims of ours, 2 do not hold."),
-        ([True, False, None], "Of 3 claims of ours, 1 holds, 1 does not hold and 1 cannot be told."),
+        ([True, False, None], "Of 3 claims of ours, 1 holds, 1 does not hold and 1 is inconclusive."),
     ],
 )
 def test_counts_in_words(verdicts: list[bool | None], words: str) -> None:
@@ -180,7 +180,7 @@ def test_counts_in_words(verdicts: list[bool | None], words: str) -> None:
 
 
 def test_a_verdict_of_numpy_stands_as_one_of_python() -> None:
-    assert standing(Verdict("", "", np.bool_(True), "")).words == "holds"  # type: ignore[arg-type]
+    assert standing(np.bool_(True)).words == "holds"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("artefact", ARTEFACTS, ids=lambda each: each.name)
@@ -195,7 +195,7 @@ def test_a_figure_is_the_same_bytes_each_time_without_a_date(tmp_path: Path) -> 
     first, second = (tmp_path / name for name in ("first", "second"))
     for folder in (first, second):
         folder.mkdir()
-        assert save_figure(figure(), folder, "regret", "A note") == (folder / "regret.svg").read_bytes()
+        assert save_figure(figure(), folder, "regret", "A remark", "A note") == (folder / "regret.svg").read_bytes()
     names = sorted(file.name for file in first.iterdir())
     assert names == ["regret.pdf", "regret.png", "regret.svg"]
     for name in names:
@@ -209,7 +209,7 @@ def test_a_note_stands_above_all_that_is_drawn(tmp_path: Path) -> None:
 
     plain, noted = figure(), figure()
     save_figure(plain, tmp_path, "plain")
-    save_figure(noted, tmp_path, "noted", "A note")
+    save_figure(noted, tmp_path, "noted", note="A note")
     (text,) = [each for each in noted.texts if each.get_text() == "A note"]
     (legend,) = noted.legends
     title = noted.axes[0].title

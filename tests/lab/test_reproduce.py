@@ -96,7 +96,7 @@ def test_headlines_are_the_main_ones_then_others(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(lab, "HEADLINES", ("b", "d"))
 
     def section(name: str, headline: str) -> Section:
-        return Section(name, name, "", Findings(None, "", headline=headline))
+        return Section(name, name, Findings(None, headline=headline))
 
     sections = [section("a", "A."), section("b", "B."), section("c", ""), section("d", "D.")]
     assert lab._headlines(sections) == ("B.", "D.")

@@ -1,13 +1,14 @@
-"""What every figure and table of the reproduction is made of: a spec, a pure analysis, a drawing.
+"""What every figure and table of the reproduction is made of: specs, a pure analysis, a drawing, a template of words.
 
 `Artefact.specs` says what has to be played. `Artefact.analyse` turns the outcomes into `Findings`: numbers, tables, and
-a verdict for each claim of the paper, all computed. `Artefact.draw` draws the numbers and decides nothing.
+a verdict for each claim of the paper, all computed; its words are in a template (:mod:`meritfair.reproduction.prose`).
+`Artefact.draw` draws the numbers and decides nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from meritfair.lab.spec import Setting, Spec
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["DATASETS", "SIZES", "Artefact", "Findings", "PaperTable", "Results", "Scale", "Verdict"]
+__all__ = ["DATASETS", "SIZES", "Artefact", "Findings", "PaperTable", "Results", "Scale", "Verdict", "outcome_of"]
 
 # the authors' instances; for CPAP those that their Table 1 fits
 DATASETS = {"synthetic": "Synthetic", "synthetic-alternate": "Synthetic-alternate", "cpap:reseed=false": "CPAP"}
@@ -99,14 +100,18 @@ class PaperTable:
 
 @dataclass(frozen=True)
 class Findings:
-    """What an artefact says.
+    """What an artefact says; made by `prose.compose`.
 
     Attributes
     ----------
     numbers : Any
-        What is drawn, a frozen dataclass of the artefact's own.
+        What is drawn.
+    about : str
+        For a newcomer: what is asked here, and what was done. A short paragraph of plain text.
     caption : str
         What the figure shows, which band or bar means what, and how to read it.
+    remark : str
+        What stands below the figure itself: the settings, in a line or two.
     tables : tuple of PaperTable
     verdicts : tuple of Verdict
     headline : str
@@ -114,7 +119,9 @@ class Findings:
     """
 
     numbers: Any
-    caption: str
+    about: str = ""
+    caption: str = ""
+    remark: str = ""
     tables: tuple[PaperTable, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     headline: str = ""
@@ -130,19 +137,32 @@ class Artefact:
         The name of its files and of its place in the report: "figure-2".
     title : str
         "Figure 2: regret on Synthetic".
-    about : str
-        For a newcomer: what is asked here, and what was done. A short paragraph of plain text.
     specs : callable
         From the scale to what has to be played.
     analyse : callable
         From the outcomes of all settings of the specs, and the scale, to findings. Pure.
-    draw : callable, optional
+    draw : callable
         From the numbers to a figure, in the style of all figures.
     """
 
     name: str
     title: str
-    about: str
     specs: Callable[[Scale], tuple[Spec, ...]]
     analyse: Callable[[Results, Scale], Findings]
-    draw: Callable[[Any], Figure] | None = field(default=None)
+    draw: Callable[[Any], Figure]
+
+
+def outcome_of(
+    results: Results,
+    scale: Scale,
+    dataset: str,
+    size: tuple[int, int],
+    policy: str = "merit-fair",
+    c: int = 3,
+    **settings: Any,
+) -> Outcome:
+    """Return the outcome of a policy on a data set of the paper, with merit exp(c · benefit)."""
+    merits = (f"exponential:c={c}",)
+    spec = scale.spec(datasets=(dataset,), sizes=(size,), policies=(policy,), merits=merits, **settings)
+    (setting,) = spec.settings()
+    return results[setting]

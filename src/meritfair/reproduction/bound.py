@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.lab.resampling import below, every, shown, span
+from meritfair.lab.resampling import below, every
 from meritfair.model import theory
-from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, PaperTable, Verdict
-from meritfair.reproduction.figures import COLORS, Band, band, draw_band, label_steps
-from meritfair.reproduction.panels import add_legend, add_remark, outcome_of, played
-from meritfair.simulation.metrics import interval
+from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, outcome_of
+from meritfair.reproduction.figures import COLORS, Band, add_legend, band, draw_band, label_steps
+from meritfair.reproduction.prose import compose
+from meritfair.simulation.metrics import Interval, interval
 from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -36,11 +36,8 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import BoolArray, FloatArray
     from meritfair.lab.spec import Spec
     from meritfair.lab.tasks import Outcome
-    from meritfair.model.merit import Merit
-    from meritfair.reproduction.artefact import Results, Scale
-    from meritfair.simulation.metrics import Interval
 
-__all__ = ["THEOREM_5_5", "Bounds", "Theorem55", "bounds", "first_useful", "make_bounds"]
+__all__ = ["THEOREM_5_5", "Bounds", "bounds", "first_useful", "make_bounds"]
 
 _SIZE = (5, 1)
 _STRENGTHS = (1, 3, 10)
@@ -101,13 +98,10 @@ class Bounds:
         """The theorem's bound at the end: the median over runs, NaN if none has one."""
         return _median(self.theorem[:, -1])
 
-
-@dataclass(frozen=True)
-class Theorem55:
-    """What is drawn: a panel for each data set, and a remark on how they were played."""
-
-    panels: tuple[Bounds, ...]
-    remark: str
+    @property
+    def times(self) -> float:
+        """How many times the regret the theorem's bound is at the end."""
+        return self.last / self.total.mean
 
 
 def bounds(outcome: Outcome, episodes: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -196,150 +190,65 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         for name, title in DATASETS.items()
     )
     panels = tuple(each for each in found if each.c == _SHOWN)
-    text = played(scale, f"MF-RMAB, N = {_SIZE[0]}, K = {_SIZE[1]}", _SHOWN)
-    text += "\nMF-RMAB: mean of the runs; bounds: their medians. Bands: the middle 80 % of runs." * (scale.runs > 1)
-    return Findings(
-        numbers=Theorem55(panels, text),
-        caption=_caption(),
-        tables=(_table(found, scale),),
-        verdicts=(_keeps(found, _specs(scale)[0].delta), _says_something(found, scale), _lemma(found)),
-        headline=_headline(panels),
+    known = [each for each in found if not math.isnan(each.last)]
+    limited = [each for each in found if math.isfinite(each.gap_limit)]  # an infinite limit says nothing
+    useful = [each.last < 2 * scale.episodes for each in known]
+    lemma = [below(each.coverage_gap, each.gap_limit) for each in limited]
+    return compose(
+        "theorem-5-5",
+        scale,
+        panels,
+        verdicts={
+            "keeps": _keeps(found, _specs(scale)[0].delta),
+            "useful": every(useful) if useful else None,
+            "lemma": every(lemma) if lemma else None,
+        },
+        tables={"theorem-5-5": [_row(each, scale) for each in found]},
+        found=found,
+        known=known,
+        limited=limited,
+        strengths=_STRENGTHS,
     )
 
 
-def _keeps(found: Sequence[Bounds], delta: float) -> Verdict:
+def _keeps(found: Sequence[Bounds], delta: float) -> bool | None:
     """Judge the theorem itself: of all runs, a part delta may be above the bound."""
     runs, below_bound = sum(len(each.theorem) for each in found), sum(each.below for each in found)
-    all_runs = sum(each.runs for each in found)
-    text = f"regret is below the bound in {below_bound} of {runs} runs, at all kept episodes after t0"
-    ratios = [each.last / each.total.mean for each in found if not math.isnan(each.last)]
-    if ratios:
-        text += f"; at the end the bound is {_power(min(ratios))} to {_power(max(ratios))} times the regret measured"
-    if runs < all_runs:
-        text += f"; {all_runs - runs} runs did not reach t0"
-    claim = "For T > t0 and K = 1, fairness regret is below the bound with probability of at least 1 − delta."
-    return Verdict(claim, "Theorem 5.5", runs - below_bound <= delta * runs if runs else None, text)
+    return runs - below_bound <= delta * runs if runs else None
 
 
-def _says_something(found: Sequence[Bounds], scale: Scale) -> Verdict:
-    answers, texts = [], []
-    for c in _STRENGTHS:
-        own = [each for each in found if each.c == c and not math.isnan(each.last)]
-        if own:
-            answers += [each.last < 2 * scale.episodes for each in own]
-            parts = sorted(each.last / (2 * scale.episodes) for each in own)
-            needed = sorted(each.useful for each in own)
-            texts.append(
-                f"c = {c}: {_power(parts[0])} to {_power(parts[-1])} times 2T, "
-                f"and below it from {_power(needed[0])} to {_power(needed[-1])} episodes on"
-            )
-    claim = "At the length of the experiments the bound is below 2T, which no policy can exceed."
-    text = f"after {scale.episodes:,} episodes the bound is (medians of the data sets) " + "; ".join(texts)
-    return Verdict(claim, "Theorem 5.5, taken as a number", every(answers) if answers else None, text)
-
-
-def _lemma(found: Sequence[Bounds]) -> Verdict:
-    """Judge Lemma 5.1 where it gives a limit; an infinite one says nothing."""
-    finite = [each for each in found if math.isfinite(each.gap_limit)]
-    silent = sorted({each.c for each in found} - {each.c for each in finite})
-    texts = [f"c = {each.c}, {each.dataset}: G is {shown(each.coverage_gap, 1)}" for each in finite]
-    if finite:
-        limit = span(each.gap_limit for each in finite)
-        texts.insert(
-            0, f"1/psi is {limit}, a mean wait for both states and both actions; G is the longest, for all pairs"
-        )
-    if silent:
-        texts.append(f"for c = {' and '.join(map(str, silent))} the lemma's limit is infinite")
-    answers = [below(each.coverage_gap, each.gap_limit) for each in finite]
-    claim = "In every G episodes an arm is seen in both states, pulled and not, with G of at most 1/psi."
-    return Verdict(claim, "Lemma 5.1", every(answers) if answers else None, "; ".join(texts))
-
-
-def _headline(panels: Sequence[Bounds]) -> str:
-    known = [each for each in panels if not math.isnan(each.last)]
-    if not known:
-        return ""
-    least = min(each.last / each.total.mean for each in known)
-    return (
-        f"Theorem 5.5's bound is at least {_power(least)} times the measured regret, and below the trivial limit 2T "
-        f"only from {_power(min(each.useful for each in known))} episodes on."
-    )
-
-
-def _caption() -> str:
-    return (
-        "Fairness regret of MF-RMAB, added up, and what it cannot exceed; both axes are logarithmic. Blue: the mean of "
-        "the runs, with the middle 80 % of them. Each run has its own bound, from its own t0, G, eta and omega; these "
-        "lines are medians of the runs, with the middle 80 % of them for Theorem 5.5, and begin where the theorem "
-        "applies to all runs. Where a bound lies above the dotted line, 2T, it says less than what is true of every "
-        "policy."
-    )
-
-
-def _power(value: float) -> str:
-    """Return a large number by its power of ten.
-
-    Examples
-    --------
-    >>> _power(23_456_789.0), _power(12.0)
-    ('2·10⁷', '12')
-    """
-    if not math.isfinite(value) or value < 10_000:
-        return f"{value:,.0f}".replace("inf", "∞")
-    mantissa, exponent = f"{value:.0e}".split("e")
-    return f"{mantissa}·10{str(int(exponent)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
-
-
-def _table(found: Sequence[Bounds], scale: Scale) -> PaperTable:
-    headings = ["data set", "c", "t0", "G", "eta", "omega", "regret", "2T", "Theorem 5.5", "below 2T from T ="]
-    cells = [
-        [
-            each.dataset,
-            str(each.c),
-            shown(each.first_valid_episode, 1),
-            shown(each.coverage_gap, 1),
-            f"{each.eta:.4f}",
-            f"{each.omega:.2f}",
-            shown(each.total, 0),
-            f"{2 * scale.episodes:,}",
-            _power(each.last),
-            _power(each.useful),
-        ]
-        for each in found
-    ]
-    columns: dict[str, list[Any]] = {
-        "dataset": [each.dataset for each in found],
-        "n_arms": [_SIZE[0]] * len(found),
-        "budget": [_SIZE[1]] * len(found),
-        "c": [each.c for each in found],
-        "t0": [each.first_valid_episode.mean for each in found],
-        "G": [each.coverage_gap.mean for each in found],
-        "G_limit": [each.gap_limit for each in found],
-        "eta_median": [each.eta for each in found],
-        "omega_median": [each.omega for each in found],
-        "fairness_regret": [each.total.mean for each in found],
-        "trivial_limit": [2 * scale.episodes] * len(found),
-        "bound_median": [each.last for each in found],
-        "our_bound_median": [_median(each.ours[:, -1]) for each in found],
-        "useful_from_median": [each.useful for each in found],
-        "runs": [each.runs for each in found],
-        "runs_with_bound": [len(each.theorem) for each in found],
-        "runs_below_bound": [each.below for each in found],
+def _row(each: Bounds, scale: Scale) -> Mapping[str, Any]:
+    """Return a row of the table."""
+    return {
+        "dataset": each.dataset,
+        "n_arms": _SIZE[0],
+        "budget": _SIZE[1],
+        "c": each.c,
+        "t0": each.first_valid_episode.mean,
+        "G": each.coverage_gap.mean,
+        "G_limit": each.gap_limit,
+        "eta_median": each.eta,
+        "omega_median": each.omega,
+        "fairness_regret": each.total.mean,
+        "trivial_limit": 2 * scale.episodes,
+        "bound_median": each.last,
+        "our_bound_median": _median(each.ours[:, -1]),
+        "useful_from_median": each.useful,
+        "runs": each.runs,
+        "runs_with_bound": len(each.theorem),
+        "runs_below_bound": each.below,
     }
-    title = f"Theorem 5.5 with measured constants, N = {_SIZE[0]}, K = {_SIZE[1]} (means; eta, omega, bounds: medians)"
-    return PaperTable("theorem-5-5", title, headings, cells, columns)
 
 
-def _draw(numbers: Theorem55) -> Figure:
+def _draw(panels: Sequence[Bounds]) -> Figure:
     with new_figure(4.4) as figure:
-        panels = figure.subplots(1, len(numbers.panels), sharex=True, sharey=True)
-        for axes, shown_here in zip(panels, numbers.panels, strict=True):
+        many = figure.subplots(1, len(panels), sharex=True, sharey=True)
+        for axes, shown_here in zip(many, panels, strict=True):
             lines = _draw_panel(axes, shown_here)
             axes.set(title=shown_here.dataset)
-        panels[0].set_ylabel("regret, added up over episodes")
+        many[0].set_ylabel("regret, added up over episodes")
         labels = ["Theorem 5.5", "bound of docs/theory.md", "trivial limit 2T", "MF-RMAB, measured"]
         add_legend(figure, lines, labels)
-        add_remark(figure, numbers.remark)
     return figure
 
 
@@ -361,17 +270,4 @@ def _quantiles(rows: FloatArray, points: int) -> FloatArray:
     return np.quantile(rows, [0.1, 0.5, 0.9], axis=0) if len(rows) else np.full((3, points), np.nan)
 
 
-THEOREM_5_5 = Artefact(
-    name="theorem-5-5",
-    title="Theorem 5.5: the bound and the regret",
-    about=(
-        "The paper proves that for one pull at a step fairness regret grows no faster than sqrt(T ln T), with a bound "
-        "that has constants: how steep the merit function is, and t0, G, eta and omega, which a run shows. Here they "
-        "are measured, and the bound with these numbers is drawn over the regret of the same runs, for the merit of "
-        "the paper's experiments; the table has two other merits too. Beside it is the trivial limit: in each episode "
-        "regret is at most 2, whatever is done."
-    ),
-    specs=_specs,
-    analyse=_analyse,
-    draw=_draw,
-)
+THEOREM_5_5 = Artefact("theorem-5-5", "Theorem 5.5: the bound and the regret", _specs, _analyse, _draw)

@@ -13,23 +13,24 @@ between steps, by about
 .. math:: \frac{1}{2K} \sum_i \sqrt{\frac{2}{\pi} \, \frac{p_i (1 - p_i)}{n}}
 
 on average, where :math:`p_i` is the exposure that the draw should have. What a policy makes of it that has to learn the
-arms is told by the regret on exposures of `MeritFair` (estimate ``mean``) against :math:`e`: with the exact draw each
+arms is measured by the exposure regret of `MeritFair` (estimate ``mean``) against :math:`e`: with the exact draw each
 episode has less of it, with the sequential one it comes to rest at the part above.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.core.texts import several
-from meritfair.lab.resampling import above, below, every, interval_columns, percent, shown, span
-from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, PaperTable, Verdict
-from meritfair.reproduction.figures import BAND, COLORS, band, draw_band, label_steps
+from meritfair.lab.resampling import above, below, every
+from meritfair.reproduction.artefact import DATASETS, Artefact, outcome_of
+from meritfair.reproduction.figures import COLORS, add_legend, band, draw_band, label_steps
 from meritfair.reproduction.growth import SUBLINEAR, exponent
-from meritfair.reproduction.panels import add_legend, add_remark
+from meritfair.reproduction.prose import compose
 from meritfair.simulation.metrics import interval, ratio_interval
 from meritfair.simulation.plots import new_figure
 
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from meritfair.core.arrays import FloatArray
-    from meritfair.lab.spec import Setting, Spec
+    from meritfair.lab.spec import Spec
     from meritfair.lab.tasks import Outcome
-    from meritfair.reproduction.artefact import Results, Scale
+    from meritfair.reproduction.artefact import Findings, Results, Scale
     from meritfair.reproduction.figures import Band
     from meritfair.simulation.metrics import Interval
 
@@ -51,12 +52,14 @@ __all__ = ["DESIGNS", "Drawn", "Learned", "Numbers", "misplaced"]
 _SIZES = ((10, 2), (20, 4), (40, 8), (100, 20))
 _LEARNED = (20, 4)
 _KINDS = ("sequential", "exact")
+_EPISODES = 1000
+_LEARNING = {kind: f"merit-fair:design={kind},estimate=mean" for kind in _KINDS}
+_AGAINST_EXACT: dict[str, Any] = {"design": "exact", "exposure_regret": True}
 _SYNTHETIC, _CPAP, _LARGEST = (0.02, 0.12), (0.005, 0.015), 0.115
-_BY_CHANCE = 1.25  # a measured miss of up to so many times what chance makes
+_BY_CHANCE = 1.25  # how many times what chance makes a measured miss may be
 _LATE = 0.1  # the last part of a run
 _STILL = 0.9
 _INSTANCES = 30  # of each size, in the paper
-_WHERE = "docs/settings.md, design"
 _STYLES: dict[str, dict[str, Any]] = {
     "sequential": {"color": COLORS["merit-fair"]},
     "exact": {"color": COLORS["mean"], "linestyle": "--"},
@@ -81,6 +84,16 @@ class Drawn:
     missed: dict[str, FloatArray]
     chance: dict[str, FloatArray]
 
+    @property
+    def mean(self) -> float:
+        """What the sequential draw misplaces, on average over runs."""
+        return float(self.computed.mean())
+
+    @property
+    def largest(self) -> float:
+        """What it misplaces in the worst run."""
+        return float(self.computed.max())
+
 
 @dataclass(frozen=True, eq=False)
 class Learned:
@@ -103,7 +116,6 @@ class Numbers:
 
     learned: tuple[Learned, ...]
     drawn: tuple[Drawn, ...]
-    remark: str
 
 
 def misplaced(given: FloatArray, due: FloatArray, budget: int) -> FloatArray:
@@ -118,11 +130,9 @@ def misplaced(given: FloatArray, due: FloatArray, budget: int) -> FloatArray:
 
 
 def _specs(scale: Scale) -> tuple[Spec, ...]:
-    same = {"datasets": tuple(DATASETS), "episodes": scale.episodes_of(1000)}
+    same = {"datasets": tuple(DATASETS), "episodes": scale.episodes_of(_EPISODES)}
     known = (scale.spec(sizes=_SIZES, policies=("fair-oracle",), design=kind, **same) for kind in _KINDS)
-    learning = tuple(f"merit-fair:design={kind},estimate=mean" for kind in _KINDS)
-    sizes = (_LEARNED,)
-    return (*known, scale.spec(sizes=sizes, policies=learning, design="exact", exposure_regret=True, **same))
+    return (*known, scale.spec(sizes=(_LEARNED,), policies=tuple(_LEARNING.values()), **_AGAINST_EXACT, **same))
 
 
 def _drawn(dataset: str, outcomes: Mapping[str, Outcome]) -> Drawn:
@@ -150,143 +160,80 @@ def _late(outcome: Outcome) -> FloatArray:
     return np.asarray(each / (2 * outcome.setting.budget))
 
 
-def _learned(dataset: str, outcomes: Mapping[str, Outcome], computed: FloatArray, seed: int) -> Learned:
+def _learned(outcomes: Mapping[str, Outcome], known: Drawn, seed: int) -> Learned:
     return Learned(
-        dataset,
+        known.dataset,
         {kind: band(each, "exposure_regret") for kind, each in outcomes.items()},
         {kind: exponent(each, seed, "exposure_regret") for kind, each in outcomes.items()},
         {kind: _late(each) for kind, each in outcomes.items()},
-        computed,
+        known.computed,
     )
 
 
 def _analyse(results: Results, scale: Scale) -> Findings:
-    *known, learning = _specs(scale)
     drawn, learned = [], []
-    for dataset, label in DATASETS.items():
-        for size in _SIZES:
-            of = [next(s for s in spec.settings() if _place(s) == (dataset, *size)) for spec in known]
-            drawn.append(_drawn(label, {kind: results[s] for kind, s in zip(_KINDS, of, strict=True)}))
-            if size == _LEARNED:
-                of = [s for s in learning.settings() if s.dataset == dataset]
-                outcomes = {kind: results[s] for kind, s in zip(_KINDS, of, strict=True)}
-                learned.append(_learned(label, outcomes, drawn[-1].computed, scale.seed))
-    parts = span((100 * each.computed.mean() for each in drawn), 1)
-    beyond = max(0.0, *(float((each.missed["exact"] - each.chance["exact"]).mean()) for each in drawn))
-    remark = (
-        f"The authors' instances · {learning.episodes:,} episodes of 200 steps · "
-        f"{several(learning.runs, 'run')} · merit exp(3 · benefit) · seed {learning.seed}.\n"
-        f"{BAND} Below: means of the instances, with lines from the least to the largest."
-    )
-    return Findings(
-        Numbers(tuple(learned), tuple(drawn), remark),
-        "Above: how far a policy that learns (estimate mean) is from exposures in proportion to merit, added up over "
-        f"episodes. {BAND} Below: the part of the budget that goes to other arms than merit says when merits are "
-        "known, measured from pulls: means over instances, with lines from the least to the largest; crosses are "
-        "computed. A perfect draw would not measure 0 either, as pulls are counted over a limited time; the table says "
-        "what chance makes.",
-        (_table(drawn, scale.seed),),
-        (*_drawn_verdicts(drawn, scale.seed), *_learned_verdicts(learned, scale.seed)),
-        f"Drawing several arms one after another sends {parts} % of the budget to other arms than merit says; the "
-        f"exact design at most {percent(beyond, 2)} beyond chance.",
-    )
-
-
-def _place(setting: Setting) -> tuple[str, int, int]:
-    return setting.dataset, setting.n_arms, setting.budget
-
-
-def _drawn_verdicts(drawn: Sequence[Drawn], seed: int) -> tuple[Verdict, ...]:
-    parts = {label: [interval(e.computed, seed) for e in drawn if e.dataset == label] for label in DATASETS.values()}
-    bounds = {label: _CPAP if label == "CPAP" else _SYNTHETIC for label in parts}
-    largest = max(float(each.computed.max()) for each in drawn)
-    ratios = {kind: [ratio_interval(each.missed[kind], each.chance[kind], seed) for each in drawn] for kind in _KINDS}
-    each = "; ".join(f"{label} {span((100 * part.mean for part in of), 1)} %" for label, of in parts.items())
-    worst = max(float(each.measured["exact"].mean()) for each in drawn)
-    return (
-        Verdict(
-            "Drawn one after another, 2 to 12 % of the budget goes to other arms than merit says on the two Synthetic "
-            "data sets, and about 1 % on CPAP.",
-            _WHERE,
-            every(
-                answer
-                for label, of in parts.items()
-                for part in of
-                for answer in (above(part, bounds[label][0]), below(part, bounds[label][1]))
+    length = {"episodes": scale.episodes_of(_EPISODES)}
+    for dataset, size in product(DATASETS, _SIZES):
+        of = partial(outcome_of, results, scale, dataset, size, **length)
+        drawn.append(_drawn(DATASETS[dataset], {kind: of("fair-oracle", design=kind) for kind in _KINDS}))
+        if size == _LEARNED:
+            outcomes = {kind: of(policy, **_AGAINST_EXACT) for kind, policy in _LEARNING.items()}
+            learned.append(_learned(outcomes, drawn[-1], scale.seed))
+    ratios = {
+        kind: [ratio_interval(each.missed[kind], each.chance[kind], scale.seed) for each in drawn] for kind in _KINDS
+    }
+    return compose(
+        "designs",
+        scale,
+        Numbers(tuple(learned), tuple(drawn)),
+        verdicts={
+            "parts": every(_is_as_claimed(each, scale.seed) for each in drawn),
+            "largest": _none_is_larger(drawn),
+            **{kind: every(below(each, _BY_CHANCE) for each in ratios[kind]) for kind in ("exact", "sequential")},
+            "learning": every(
+                above(ratio_interval(each.late["sequential"], each.computed, scale.seed), _STILL) for each in learned
             ),
-            f"Means over instances, for N = {', '.join(str(n) for n, _ in _SIZES)}, computed: {each}.",
-        ),
-        Verdict(
-            "On no instance of the paper is that more than 11 %.",
-            "docs/theory.md, Section 1",
-            False if largest >= _LARGEST else True if len(drawn[0].computed) >= _INSTANCES else None,
-            f"At most {percent(largest, 1)} on {sum(len(each.computed) for each in drawn)} instances.",
-        ),
-        Verdict(
-            "The exact design sends nothing to other arms.",
-            _WHERE,
-            every(below(found, _BY_CHANCE) for found in ratios["exact"]),
-            f"Measured from pulls, at most {percent(worst, 2)} on average, which is {_times(ratios['exact'])} times "
-            "what chance makes of a perfect draw.",
-        ),
-        Verdict(
-            "The exposures of a sequential draw are computed exactly.",
-            "docs/paper.md, Pr(K)",
-            every(below(found, _BY_CHANCE) for found in ratios["sequential"]),
-            f"Pulls are {_times(ratios['sequential'])} times as far from them as chance makes them.",
-        ),
+            "sublinear": every(below(each.growth["exact"], SUBLINEAR) for each in learned),
+        },
+        tables={"designs": [_row(each, scale.seed) for each in drawn]},
+        sizes=_SIZES,
+        **length,
+        instances=sum(len(each.computed) for each in drawn),
+        beyond=max(0.0, *(float((each.missed["exact"] - each.chance["exact"]).mean()) for each in drawn)),
+        worst=max(float(each.measured["exact"].mean()) for each in drawn),
+        ratios=ratios,
+        bar=SUBLINEAR,
     )
 
 
-def _times(ratios: Sequence[Interval]) -> str:
-    return span((each.mean for each in ratios), 2)
+def _is_as_claimed(drawn: Drawn, seed: int) -> bool | None:
+    """Return whether the part that a sequential draw misplaces is in the range that is claimed of the data set."""
+    part, (low, high) = interval(drawn.computed, seed), _CPAP if drawn.dataset == "CPAP" else _SYNTHETIC
+    return every([above(part, low), below(part, high)])
 
 
-def _learned_verdicts(learned: Sequence[Learned], seed: int) -> tuple[Verdict, ...]:
-    still = {each.dataset: ratio_interval(each.late["sequential"], each.computed, seed) for each in learned}
-    late = "; ".join(
-        f"{each.dataset} {percent(each.late['sequential'].mean(), 1)}, exact {percent(each.late['exact'].mean(), 1)}"
-        for each in learned
-    )
-    growth = "; ".join(f"{each.dataset} {shown(each.growth['exact'])}" for each in learned)
-    return (
-        Verdict(
-            "Learning does not mend the sequential draw: what it misplaces with known merits it goes on misplacing.",
-            _WHERE,
-            every(above(each, _STILL) for each in still.values()),
-            f"Part of the budget that is misplaced in the last tenth of the run: {late}.",
-        ),
-        Verdict(
-            "With the exact design, regret on exposures grows more slowly than T, for K > 1 too.",
-            "docs/theory.md, Section 4",
-            every(below(each.growth["exact"], SUBLINEAR) for each in learned),
-            f"It grows as T to the power of {growth}; holds if that is below {SUBLINEAR}.",
-        ),
-    )
+def _none_is_larger(drawn: Sequence[Drawn]) -> bool | None:
+    """Return whether no instance has more misplaced than is claimed, None if not all of the paper's were played."""
+    if max(each.largest for each in drawn) >= _LARGEST:
+        return False
+    return True if len(drawn[0].computed) >= _INSTANCES else None
 
 
-def _table(drawn: Sequence[Drawn], seed: int) -> PaperTable:
-    measures = {
-        "computed": [interval(100 * each.computed, seed) for each in drawn],
-        "measured_sequential": [interval(100 * each.measured["sequential"], seed) for each in drawn],
-        "measured_exact": [interval(100 * each.measured["exact"], seed) for each in drawn],
-        "chance": [interval(100 * each.chance["exact"], seed) for each in drawn],
+def _row(drawn: Drawn, seed: int) -> Mapping[str, Any]:
+    """Return a row of the table, in percent."""
+    parts = {
+        "computed": drawn.computed,
+        "measured_sequential": drawn.measured["sequential"],
+        "measured_exact": drawn.measured["exact"],
+        "chance": drawn.chance["exact"],
     }
-    largest = [100 * float(each.computed.max()) for each in drawn]
-    cells = [
-        [each.dataset, f"{each.n_arms}, {each.budget}", *(shown(column[i]) for column in measures.values())]
-        for i, each in enumerate(drawn)
-    ]
-    cells = [[*row, f"{most:.2f}"] for row, most in zip(cells, largest, strict=True)]
-    columns: dict[str, Sequence[Any]] = {
-        name: [getattr(each, name) for each in drawn] for name in ("dataset", "n_arms", "budget")
+    return {
+        "dataset": drawn.dataset,
+        "n_arms": drawn.n_arms,
+        "budget": drawn.budget,
+        **{name: interval(100 * values, seed) for name, values in parts.items()},
+        "largest_computed": 100 * drawn.largest,
     }
-    for name, column in measures.items():
-        columns |= interval_columns(name, column)
-    columns["largest_computed"] = largest
-    headings = ["data set", "N, K", "sequential, computed", "sequential, measured", "exact, measured", "by chance"]
-    title = "Percent of the budget that goes to other arms than merit says, with 95 % intervals"
-    return PaperTable("designs", title, [*headings, "sequential, largest"], cells, columns)
 
 
 def _draw(numbers: Numbers) -> Figure:
@@ -297,11 +244,10 @@ def _draw(numbers: Numbers) -> Figure:
             axes[place].set_title(f"{each.dataset}, N = {_LEARNED[0]}, K = {_LEARNED[1]}", fontsize=9.5)
             axes[place].set(xlim=(0, None), ylim=(0, None))
             label_steps(axes[place])
-        axes["a"].set_ylabel("regret on exposures, added up")
+        axes["a"].set_ylabel("exposure regret, added up")
         marks = _draw_parts(axes["d"], numbers.drawn)
         names = ["sequential, as in the paper", "exact", "sequential, computed"]
         add_legend(figure, [*lines, marks], names)
-        add_remark(figure, numbers.remark)
     return figure
 
 
@@ -329,15 +275,5 @@ def _draw_parts(axes: Axes, drawn: Sequence[Drawn]) -> Any:
 
 
 DESIGNS = Artefact(
-    name="designs",
-    title="Ours: exposures in proportion to merit for several pulls",
-    about=(
-        "For one pull at a step, drawing by merit gives each arm a chance in proportion to its merit. For several, "
-        "drawing them one after another does not: the strong get less and the weak more than merit says. The exact "
-        "design does, up to arms that are pulled always. Here both are played with known merits, to see where the "
-        "budget goes, and by a policy that has to learn them."
-    ),
-    specs=_specs,
-    analyse=_analyse,
-    draw=_draw,
+    "designs", "Beyond the paper: exposures in proportion to merit for several pulls", _specs, _analyse, _draw
 )

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.lab.resampling import above, below, interval_columns, percent
-from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, PaperTable, Verdict
-from meritfair.reproduction.figures import COLORS
-from meritfair.reproduction.panels import add_legend, add_remark, outcome_of, remark, unless_short
+from meritfair.lab.resampling import above, below
+from meritfair.reproduction.artefact import Artefact, outcome_of
+from meritfair.reproduction.figures import COLORS, add_legend
+from meritfair.reproduction.prose import compose
 from meritfair.simulation.metrics import Interval, interval
 from meritfair.simulation.plots import new_figure
 
@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
     from meritfair.lab.spec import Spec
     from meritfair.lab.tasks import Outcome
-    from meritfair.reproduction.artefact import Results, Scale
+    from meritfair.reproduction.artefact import Findings, Results, Scale
 
-__all__ = ["FIGURE_1", "Exposures", "PolicyExposure", "policy_exposure"]
+__all__ = ["FIGURE_1", "PolicyExposure", "policy_exposure"]
 
 _DATASET, _SIZE = "synthetic", (5, 1)
 _LABELS = {"optimal": "Optimal", "merit-fair": "MF-RMAB"}
 _MARKS = {"optimal": "x", "merit-fair": "o"}
-_WHERE = "Section 6.3, Figure 1"
 _IGNORED = 0.01  # of the steps
 _TENDS = 0.5  # of the sub-optimal arms have to be ignored
 _MISPLACED = 0.05  # of the pulls
@@ -59,13 +58,9 @@ class PolicyExposure:
     suboptimal: Interval
     ignored: Interval
 
-
-@dataclass(frozen=True)
-class Exposures:
-    """What is drawn: each policy by name, and a remark."""
-
-    policies: dict[str, PolicyExposure]
-    remark: str
+    def at_rank(self, rank: int) -> Interval:
+        """Return the mean exposure of the arms of a rank, from least to most benefit."""
+        return Interval(*self.by_rank[:, rank].tolist())
 
 
 def policy_exposure(outcome: Outcome, seed: int = 0) -> PolicyExposure:
@@ -89,74 +84,33 @@ def _specs(scale: Scale) -> tuple[Spec, ...]:
 
 def _analyse(results: Results, scale: Scale) -> Findings:
     found = {name: policy_exposure(outcome_of(results, scale, _DATASET, _SIZE, name), scale.seed) for name in _LABELS}
-    ours, theirs = found["merit-fair"], found["optimal"]
-    due = interval(theirs.fair[:, : -_SIZE[1]].sum(axis=1) / _SIZE[1], scale.seed)
-    verdicts = (
-        Verdict(
-            "Optimal tends to ignore sub-optimal arms completely.",
-            _WHERE,
-            above(theirs.ignored, _TENDS),
-            f"{_percent(theirs.ignored)} of the sub-optimal arms are pulled at fewer than one in {1 / _IGNORED:.0f} "
-            f"steps (MF-RMAB: {_percent(ours.ignored)}). Together they have {_percent(theirs.suboptimal)} of the "
-            f"pulls, where {_percent(due)} are due to them. Tends to, if more than half are ignored.",
-        ),
-        Verdict(
-            "MF-RMAB gives exposure in proportion to merit, and so is fair.",
-            _WHERE,
-            below(ours.misplaced, _MISPLACED),
-            f"{_percent(ours.misplaced)} of its pulls over the whole run would have to go to other arms, of Optimal's "
-            f"{_percent(theirs.misplaced)}. In proportion, if fewer than {percent(_MISPLACED)} would.",
-        ),
-    )
-    return Findings(
-        numbers=Exposures(found, _remark(scale)),
-        caption=(
-            f"Exposure on {DATASETS[_DATASET]}, N = {_SIZE[0]}, K = {_SIZE[1]}: the part of all steps at which an arm "
-            "was pulled. Left: arms in order of their true benefit in each run, means of the runs with 95 % "
-            "intervals; black lines are what merit entitles them to. Right: each arm of each run by what it is "
-            "entitled to; on the diagonal an arm has just that."
-        ),
-        tables=(_table(found),),
-        verdicts=unless_short(verdicts, scale),
-        headline=(
-            f"{percent(theirs.misplaced.mean)} of Optimal's pulls go to other arms than merit says, of MF-RMAB's "
-            f"{percent(ours.misplaced.mean, 1)}."
-        ),
+    theirs, ours = found["optimal"], found["merit-fair"]
+    verdicts = {"ignores": above(theirs.ignored, _TENDS), "fair": below(ours.misplaced, _MISPLACED)}
+    ranks = [
+        {"rank": k + 1, "fair_exposure": due, "optimal": theirs.at_rank(k), "merit_fair": ours.at_rank(k)}
+        for k, due in enumerate(theirs.fair.mean(axis=0).tolist())
+    ]
+    return compose(
+        "figure-1",
+        scale,
+        found,
+        verdicts=verdicts,
+        long_run=verdicts,
+        tables={"figure-1-exposure": ranks},
+        theirs=theirs,
+        ours=ours,
+        due=interval(theirs.fair[:, : -_SIZE[1]].sum(axis=1) / _SIZE[1], scale.seed),
+        ignored=_IGNORED,
+        misplaced=_MISPLACED,
     )
 
 
-def _remark(scale: Scale) -> str:
-    played = remark(scale, f"{DATASETS[_DATASET]}, N = {_SIZE[0]}, K = {_SIZE[1]}").partition("\n")[0]
-    return f"{played} Thin lines on the bars: 95 % intervals."
-
-
-def _percent(value: Interval) -> str:
-    ends = "" if np.isnan(value.low) else f" ({100 * value.low:.1f} to {100 * value.high:.1f})"
-    return percent(value.mean, 1) + ends
-
-
-def _table(found: dict[str, PolicyExposure]) -> PaperTable:
-    """Return the exposure of each rank, and what it is entitled to."""
-    fair = next(iter(found.values())).fair.mean(axis=0)
-    ranks = range(1, len(fair) + 1)
-    columns: dict[str, list[Any]] = {"rank": list(ranks), "fair_exposure": fair.tolist()}
-    cells = [[str(rank), percent(due, 1)] for rank, due in zip(ranks, fair, strict=True)]
-    for name, each in found.items():
-        given = [Interval(*value) for value in each.by_rank.T.tolist()]
-        columns |= interval_columns(name.replace("-", "_"), given)
-        for row, value in zip(cells, given, strict=True):
-            row.append(_percent(value))
-    headings = ["arm, from least to most benefit", "fair exposure", *(_LABELS[name] for name in found)]
-    return PaperTable("figure-1-exposure", "Exposure by rank of the true benefit", headings, cells, columns)
-
-
-def _draw(numbers: Exposures) -> Figure:
+def _draw(policies: dict[str, PolicyExposure]) -> Figure:
     with new_figure(4.4) as figure:
         left, right = figure.subplots(1, 2)
-        marks = _draw_ranks(left, numbers.policies)
-        _draw_arms(right, numbers.policies)
-        add_legend(figure, marks, [*(_LABELS[name] for name in numbers.policies), "fair exposure"])
-        add_remark(figure, numbers.remark)
+        marks = _draw_ranks(left, policies)
+        _draw_arms(right, policies)
+        add_legend(figure, marks, [*(_LABELS[name] for name in policies), "fair exposure"])
     return figure
 
 
@@ -172,14 +126,14 @@ def _draw_ranks(axes: Axes, policies: dict[str, PolicyExposure]) -> list[Any]:
     fair = next(iter(policies.values())).fair.mean(axis=0)
     place = np.arange(1, len(fair) + 1)
     marks.append(axes.hlines(fair, place - 0.45, place + 0.45, color="black", linewidth=1.6, zorder=3))
-    axes.set(title="By rank", xlabel="arms, from least to most benefit", ylabel="exposure: part of the steps pulled")
+    axes.set(title="By rank", xlabel="arms, from least to most benefit", ylabel="exposure: share of the steps")
     axes.set(xticks=place, ylim=(0, 1))
     axes.grid(visible=False, axis="x")
     return marks
 
 
 def _draw_arms(axes: Axes, policies: dict[str, PolicyExposure]) -> None:
-    """Draw each arm of each run by what it is entitled to."""
+    """Draw each arm of each run by its fair exposure."""
     axes.plot([0, 1], [0, 1], color="black", linewidth=1, linestyle=":")
     for name, each in policies.items():
         points = each.fair.ravel(), each.exposure.ravel()
@@ -187,15 +141,4 @@ def _draw_arms(axes: Axes, policies: dict[str, PolicyExposure]) -> None:
     axes.set(title="Each arm of each run", xlabel="fair exposure", ylabel="exposure", xlim=(0, 1), ylim=(-0.02, 1.02))
 
 
-FIGURE_1 = Artefact(
-    name="figure-1",
-    title="Figure 1: exposure under Optimal and MF-RMAB",
-    about=(
-        'Who is pulled, and how often? "Optimal", the paper\'s baseline, always pulls the arm with the largest '
-        "estimated benefit, which may leave nothing for the others. MF-RMAB draws an arm with a chance in proportion "
-        "to its estimated merit. Both learn as they go, on the authors' own instances."
-    ),
-    specs=_specs,
-    analyse=_analyse,
-    draw=_draw,
-)
+FIGURE_1 = Artefact("figure-1", "Figure 1: exposure under Optimal and MF-RMAB", _specs, _analyse, _draw)

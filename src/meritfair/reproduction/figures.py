@@ -1,4 +1,4 @@
-"""What several figures of the lab share: a curve with its band, and axes in steps."""
+"""What several figures share: a curve with its band, axes in steps, a legend above all panels."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import numpy as np
 from meritfair.simulation.plots import thousands
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from meritfair.core.arrays import FloatArray
     from meritfair.lab.tasks import Outcome
 
-__all__ = ["BAND", "COLORS", "Band", "band", "draw_band", "label_steps"]
+__all__ = ["COLORS", "Band", "add_legend", "band", "draw_band", "label_steps"]
 
-BAND = "Lines: means of the runs; bands: the middle 80 % of them."
-# those of the style that can be told apart by everyone, one for each role, the same in all figures
+# those of the style that everyone can tell apart, one for each role, the same in all figures
 COLORS = {
     "merit-fair": "#0072B2",
     "optimal": "#009E73",
@@ -58,3 +60,8 @@ def label_steps(axes: Axes) -> None:
     """Label the axis of steps in thousands and millions."""
     axes.set_xlabel("steps")
     axes.xaxis.set_major_formatter(thousands)
+
+
+def add_legend(figure: Figure, lines: Sequence[Any], labels: Sequence[str], columns: int | None = None) -> None:
+    """Put one legend above all panels, in one row by default."""
+    figure.legend(lines, labels, loc="outside upper left", ncols=columns or len(labels))

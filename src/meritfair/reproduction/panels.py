@@ -9,14 +9,12 @@ panels are logarithmic where growth matters: there :math:`T^\alpha` is a straigh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from meritfair.core.texts import several
-from meritfair.lab.resampling import interval_columns, shown
-from meritfair.reproduction.artefact import DATASETS, PaperTable
-from meritfair.reproduction.figures import BAND, COLORS, Band, band, draw_band, label_steps
+from meritfair.reproduction.artefact import DATASETS, outcome_of
+from meritfair.reproduction.figures import COLORS, Band, add_legend, band, draw_band, label_steps
 from meritfair.reproduction.growth import exponent
 from meritfair.simulation.metrics import interval
 
@@ -26,31 +24,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from meritfair.lab.spec import Setting
-    from meritfair.lab.tasks import Outcome
-    from meritfair.reproduction.artefact import Results, Scale, Verdict
+    from meritfair.reproduction.artefact import Results, Scale
+    from meritfair.reproduction.prose import Rows
     from meritfair.simulation.metrics import Interval
 
 __all__ = [
     "CURVES_SHOWN",
-    "EXPONENTS",
     "USUAL",
     "Line",
     "Panel",
-    "add_legend",
-    "add_remark",
     "draw_grid",
     "draw_panel",
     "fit_heights",
-    "growth_table",
+    "growth_rows",
     "make_panel",
-    "outcome_of",
-    "played",
-    "remark",
-    "setting_of",
-    "unless_short",
 ]
-
 
 _DECADES = 1000  # logarithmic axes begin at this part of the run
 
@@ -80,7 +68,6 @@ CURVES_SHOWN = {
         c=3,
     ),
 }
-EXPONENTS = "Powers of T, in the order of curves: growth over the last nine tenths."
 USUAL = ("merit_fair", "optimal", "authors")
 
 
@@ -88,6 +75,7 @@ USUAL = ("merit_fair", "optimal", "authors")
 class Line:
     """A curve, its last value as a mean over runs, and its exponent."""
 
+    label: str
     band: Band
     regret: Interval
     growth: Interval
@@ -108,19 +96,6 @@ class Panel:
         return f"N = {self.n_arms}, K = {self.budget}"
 
 
-def setting_of(scale: Scale, dataset: str, size: tuple[int, int], policy: str, c: int = 3) -> Setting:
-    """Return the setting of a policy on a data set of the paper, with merit exp(c · benefit)."""
-    merits = (f"exponential:c={c}",)
-    return scale.spec(datasets=(dataset,), sizes=(size,), policies=(policy,), merits=merits).settings()[0]
-
-
-def outcome_of(
-    results: Results, scale: Scale, dataset: str, size: tuple[int, int], policy: str = "merit-fair", c: int = 3
-) -> Outcome:
-    """Return the outcome of that setting."""
-    return results[setting_of(scale, dataset, size, policy, c)]
-
-
 def make_panel(
     results: Results,
     scale: Scale,
@@ -135,7 +110,8 @@ def make_panel(
         kind = CURVES_SHOWN[name]
         outcome = outcome_of(results, scale, dataset, size, kind.policy, kind.c or c)
         total = interval(outcome.measures[kind.curve], scale.seed)
-        lines[name] = Line(band(outcome, kind.curve), total, exponent(outcome, scale.seed, kind.curve))
+        growth = exponent(outcome, scale.seed, kind.curve)
+        lines[name] = Line(kind.label, band(outcome, kind.curve), total, growth)
     return Panel(DATASETS[dataset], *size, lines)
 
 
@@ -154,7 +130,7 @@ def draw_panel(
         axes.set_xlim(0, last)
         axes.yaxis.set_major_formatter("{x:,.0f}")
     label_steps(axes)
-    return drawn, [CURVES_SHOWN[name].label for name in lines]
+    return drawn, [line.label for line in lines.values()]
 
 
 def _least(panels: Iterable[Panel], names: Iterable[str]) -> float:
@@ -209,50 +185,14 @@ def draw_grid(
     add_legend(figure, *drawn)
 
 
-def add_legend(figure: Figure, lines: Sequence[Any], labels: Sequence[str]) -> None:
-    """Put one legend above all panels."""
-    figure.legend(lines, labels, loc="outside upper left", ncols=len(labels))
-
-
-def add_remark(figure: Figure, text: str) -> None:
-    """Put a line with the settings below all panels."""
-    figure.supxlabel(text, fontsize=8.5, color="#444444", x=0.01, ha="left")
-
-
-def played(scale: Scale, what: str, c: int = 3) -> str:
-    """Return what was played, in a line."""
-    length, runs = f"{scale.episodes:,} episodes of 200 steps", several(scale.runs, "run")
-    return f"{what}, the authors' instances · {length} · {runs} · merit exp({c} · benefit) · seed {scale.seed}."
-
-
-def remark(scale: Scale, what: str, c: int = 3, more: str = EXPONENTS) -> str:
-    """Return what was played, in a line, and in another what lines, bands and numbers are."""
-    below = " ".join([*[BAND] * (scale.runs > 1), *[more] * bool(more)])
-    return f"{played(scale, what, c)}\n{below}".rstrip()
-
-
-def unless_short(verdicts: Iterable[Verdict], scale: Scale) -> tuple[Verdict, ...]:
-    """Return verdicts on claims about the paper's long runs: a quick look can speak for them, but not against."""
-    note = f" Too short to tell against it: {scale.episodes:,} episodes, where the paper has 10,000."
-    return tuple(
-        replace(each, holds=None, found=each.found + note) if scale.quick and each.holds is False else each
-        for each in verdicts
-    )
-
-
-def growth_table(name: str, title: str, panels: Sequence[Panel]) -> PaperTable:
+def growth_rows(panels: Sequence[Panel]) -> Rows:
     """Return regret at the end of the run and exponent of every curve, a row for each panel."""
-    headings, cells = ["data set", "N", "K"], [[each.dataset, str(each.n_arms), str(each.budget)] for each in panels]
-    columns: dict[str, list[Any]] = {
-        "dataset": [each.dataset for each in panels],
-        "n_arms": [each.n_arms for each in panels],
-        "budget": [each.budget for each in panels],
-    }
-    for line in panels[0].lines:
-        label = CURVES_SHOWN[line].label
-        headings += [f"{label}: regret", f"{label}: exponent"]
-        for row, panel in zip(cells, panels, strict=True):
-            row += [shown(panel.lines[line].regret, 0), shown(panel.lines[line].growth)]
-        columns |= interval_columns(f"{line}_regret", [panel.lines[line].regret for panel in panels])
-        columns |= interval_columns(f"{line}_exponent", [panel.lines[line].growth for panel in panels])
-    return PaperTable(name, title, headings, cells, columns)
+    return [
+        {"dataset": panel.dataset, "n_arms": panel.n_arms, "budget": panel.budget}
+        | {
+            f"{name}_{kind}": value
+            for name, line in panel.lines.items()
+            for kind, value in (("regret", line.regret), ("exponent", line.growth))
+        }
+        for panel in panels
+    ]

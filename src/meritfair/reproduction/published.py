@@ -1,10 +1,11 @@
 r"""The published Table 1, and when a measured mean is within sampling error of a number in it.
 
-A published number is the mean of 30 runs with other luck, rounded to a whole number. Where might such a mean be, given
-:math:`n` runs of ours? Chances :math:`p \sim \text{Dirichlet}(1, \dots, 1)` of our runs say that it is not known how
-likely each kind of run is; 30 runs drawn with these chances say that theirs were others; their mean is one possible
-published number. This needs no normal law, which t0 is far from: one instance of thirty can have more of it than all
-others together. The range that holds such a mean with chance :math:`1 - \alpha` is stretched away from our mean by
+A published number is the mean of 30 runs with other random numbers, rounded to a whole number. Where might such a mean
+be, given :math:`n` runs of ours? Probabilities :math:`p \sim \text{Dirichlet}(1, \dots, 1)` of our runs say that it is
+not known how likely each kind of run is; 30 runs drawn with these probabilities say that theirs were others; their mean
+is one possible published number. This needs no normal law, which t0 is far from: one instance of thirty can have more
+of it than all others together. The range that holds such a mean with probability :math:`1 - \alpha` is stretched away
+from our mean by
 
 .. math:: \frac{t_{n-1}(\alpha/2)}{z(\alpha/2)} \sqrt{\frac{n+1}{n-1}},
 
@@ -47,7 +48,6 @@ __all__ = [
     "could_be",
     "make_cell",
     "printed",
-    "unreached",
 ]
 
 RUNS, EPISODES = 30, 10_000  # of the paper
@@ -84,7 +84,7 @@ class Cell:
     range : tuple of (float, float)
         Between which a published mean could be, before rounding, by `could_be`; NaN if there is no comparison.
     unreached : int
-        Runs in which t0 was not reached.
+        In how many runs some eta was still 1 or more at the last episode, so that t0 is not below T; 0 for G.
     """
 
     dataset: str
@@ -101,10 +101,22 @@ class Cell:
     def fits(self, published: int) -> bool | None:
         """Return whether a published number, rounded as it is, lies in the range; None if there is none."""
         low, high = self.range
-        return None if math.isnan(low) else low - 0.5 <= published <= high + 0.5
+        return low - 0.5 <= published <= high + 0.5 if self.compared else None
 
-    def __str__(self) -> str:
-        return f"{self.quantity} of {self.dataset} with N = {self.n_arms}, K = {self.budget}"
+    @property
+    def compared(self) -> bool:
+        """Whether there is a range."""
+        return not math.isnan(self.range[0])
+
+    @property
+    def fits_straight(self) -> bool | None:
+        """Whether the number published under its own name fits."""
+        return self.fits(self.straight)
+
+    @property
+    def fits_crosswise(self) -> bool | None:
+        """Whether the number published under the other name fits."""
+        return self.fits(self.crosswise)
 
 
 def printed() -> dict[tuple[str, int], Printed]:
@@ -125,7 +137,7 @@ def printed() -> dict[tuple[str, int], Printed]:
 
 
 def could_be(values: FloatArray, chance: float, runs: int = RUNS, seed: int = 0) -> tuple[float, float]:
-    """Return between which values the mean of so many other runs lies; half of the chance is left out at each end.
+    """Return between which values the mean of that many other runs lies; half of the chance is left out at each end.
 
     NaN if there is only one value, which says nothing about spread.
 
@@ -149,23 +161,18 @@ def could_be(values: FloatArray, chance: float, runs: int = RUNS, seed: int = 0)
 
 @lru_cache(maxsize=4)
 def _times_drawn(n: int, runs: int, seed: int) -> FloatArray:
-    """Return how often each of n runs is among so many others, in each resample."""
+    """Return how often each of n runs is among that many others, in each resample."""
     random = stream(seed, "bootstrap")
     drawn = random.multinomial(runs, random.dirichlet(np.ones(n), _RESAMPLES)).astype(np.float64)
     drawn.flags.writeable = False
     return drawn
 
 
-def unreached(outcome: Outcome) -> int:
-    """Return in how many runs some eta was still 1 or more at the last episode, so that t0 is not below T."""
-    return int((outcome.measures["first_valid_episode"] >= outcome.episodes[-1]).sum())
-
-
 def make_cell(outcome: Outcome, quantity: str, row: Printed, seed: int) -> Cell:
     """Return what is known of one quantity in one setting."""
     by_definition = outcome.measures[MEASURES[quantity]]
     by_authors = outcome.measures[f"{MEASURES[quantity]}_authors"]
-    short = unreached(outcome) if quantity == "t0" else 0
+    short = int((by_definition >= outcome.episodes[-1]).sum()) if quantity == "t0" else 0
     known_early = quantity == "t0" and short == 0 and outcome.setting.episodes < EPISODES
     whole = len(outcome.runs) >= RUNS and (outcome.setting.episodes == EPISODES or known_early)
     weight = weights(len(outcome.runs), seed)

@@ -7,7 +7,7 @@ Examples
 --------
 >>> from meritfair.reproduction.artefact import Findings, Scale, Verdict
 >>> verdict = Verdict("Regret grows more slowly than time.", "Section 6.3", True, "exponent 0.6 (0.5 to 0.7)")
->>> section = Section("figure-2", "Figure 2", "What is asked.", Findings(None, "", verdicts=(verdict,)))
+>>> section = Section("figure-2", "Figure 2", Findings(None, about="What is asked.", verdicts=(verdict,)))
 >>> page = render(Report(Scale(), (section,)))
 >>> "✓" in page and "exponent 0.6" in page
 True
@@ -22,12 +22,13 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import meritfair
-from meritfair.core.errors import MissingExtraError
 from meritfair.core.storage import write_whole
 from meritfair.core.tables import latex_table, write_table
+from meritfair.core.texts import several
+from meritfair.reproduction.prose import environment, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,16 +41,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIGURE_SUFFIXES",
-    "STANDINGS",
     "Report",
     "Section",
-    "Standing",
     "count_verdicts",
     "render",
     "save_figure",
     "save_tables",
     "spec_text",
-    "standing",
     "write_report",
 ]
 
@@ -60,28 +58,13 @@ _POWER = re.compile(r"\^(\d+(?:\.\d+)?)")
 _ALWAYS = ("datasets", "sizes", "policies", "merits", "episodes", "runs", "seed")  # what a spec always says
 
 
-class Standing(NamedTuple):
-    """How a claim stands, by a sign and by words, for those who see no colours."""
-
-    key: str
-    sign: str
-    words: str
-
-
-STANDINGS = {
-    True: Standing("yes", "✓", "holds"),
-    False: Standing("no", "✗", "does not hold"),
-    None: Standing("open", "?", "cannot be told"),
-}
-
-
 @dataclass(frozen=True)
 class Section:
     """An artefact as the report shows it.
 
     Attributes
     ----------
-    name, title, about : str
+    name, title : str
         As the artefact has them.
     findings : Findings
         What it says; the numbers are not looked at.
@@ -97,7 +80,6 @@ class Section:
 
     name: str
     title: str
-    about: str
     findings: Findings
     beyond: bool = False
     specs: tuple[Spec, ...] = ()
@@ -142,11 +124,6 @@ class Report:
         return tuple(filter(None, counts))
 
 
-def standing(verdict: Verdict) -> Standing:
-    """Return how a claim stands."""
-    return STANDINGS[None if verdict.holds is None else bool(verdict.holds)]
-
-
 def count_verdicts(verdicts: Iterable[Verdict], whose: str) -> str:
     """Return in words how many claims hold and how many do not; nothing if there are none.
 
@@ -154,20 +131,23 @@ def count_verdicts(verdicts: Iterable[Verdict], whose: str) -> str:
     --------
     >>> from meritfair.reproduction.artefact import Verdict
     >>> count_verdicts([Verdict("", "", holds, "") for holds in (True, True, None)], "of the paper")
-    'Of 3 claims of the paper, 2 hold and 1 cannot be told.'
+    'Of 3 claims of the paper, 2 hold and 1 is inconclusive.'
     """
-    found = Counter(standing(each).key for each in verdicts)
-    words = {"yes": ("holds", "hold"), "no": ("does not hold", "do not hold"), "open": ("cannot be told",) * 2}
-    parts = [f"{found[key]} {forms[found[key] > 1]}" for key, forms in words.items() if found[key]]
-    if not parts:
+    found = Counter(standing(each.holds).key for each in verdicts)
+    if not found:
         return ""
-    number = found.total()
-    listed = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
-    return f"Of {number} claim{'s' * (number > 1)} {whose}, {listed}."
+    words = {
+        "yes": ("holds", "hold"),
+        "no": ("does not hold", "do not hold"),
+        "open": ("is inconclusive", "are inconclusive"),
+    }
+    *first, last = (f"{found[key]} {forms[found[key] > 1]}" for key, forms in words.items() if found[key])
+    listed = f"{', '.join(first)} and {last}" if first else last
+    return f"Of {several(found.total(), 'claim')} {whose}, {listed}."
 
 
-def save_figure(figure: Figure, folder: Path, name: str, note: str = "") -> bytes:
-    """Write a figure in all formats, with a remark in a strip above it if there is one; return the SVG.
+def save_figure(figure: Figure, folder: Path, name: str, remark: str = "", note: str = "") -> bytes:
+    """Write a figure in all formats, with a remark below it and a note in a strip above it, if any; return the SVG.
 
     The layout is found once, and each format drawn once: `Figure.savefig` does both anew for each, which takes twice
     as long.
@@ -185,6 +165,7 @@ def save_figure(figure: Figure, folder: Path, name: str, note: str = "") -> byte
     drawn = {}
     with matplotlib.style.context(str(files("meritfair.simulation") / "meritfair.mplstyle")):
         figure.set_dpi(_DPI)
+        figure.supxlabel(remark, fontsize=8.5, color="#444444", x=0.01, ha="left")
         _lay_out(figure, _STRIP if note else 0.0)
         if note:
             figure.text(0.01, 1 - _STRIP / 2 / figure.get_figheight(), note, fontsize=9, color="#a63c00", va="center")
@@ -198,7 +179,7 @@ def save_figure(figure: Figure, folder: Path, name: str, note: str = "") -> byte
 
 
 def _lay_out(figure: Figure, strip: float) -> None:
-    """Find the layout of a figure, once and for all, with a free strip of so many inches above all that is drawn."""
+    """Find the layout of a figure, once and for all, with a free strip of that many inches above all that is drawn."""
     width, height = figure.get_size_inches()
     top = height / (height + strip)
     figure.set_size_inches(width, height + strip)
@@ -242,16 +223,11 @@ def spec_text(spec: Spec) -> str:
 
 def render(report: Report) -> str:
     """Return the report as a page of HTML, with everything inside."""
-    try:
-        import jinja2
-    except ImportError:
-        raise MissingExtraError("the report", "lab") from None
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    templates = environment()
+    templates.filters |= {"spec_text": spec_text, "data_uri": _data_uri, "sides": _sides, "powers": _powers}
+    return templates.get_template("report.html.jinja").render(
+        report=report, scale=report.scale, version=meritfair.__version__
     )
-    environment.filters.update(standing=standing, spec_text=spec_text, data_uri=_data_uri, sides=_sides, powers=_powers)
-    page = environment.from_string((files("meritfair.reproduction") / "report.html.jinja").read_text(encoding="utf-8"))
-    return page.render(report=report, scale=report.scale, version=meritfair.__version__)
 
 
 def write_report(report: Report, path: Path) -> None:

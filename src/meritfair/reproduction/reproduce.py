@@ -1,6 +1,6 @@
 """The whole paper in one go: what its artefacts need is played as one sweep, then each is analysed, drawn and written.
 
-A folder holds all of it: ``shards`` (what was measured, from which a second call goes on), ``figures``, ``tables`` and
+A folder holds all of it: ``shards`` (what was measured, from which a second call resumes), ``figures``, ``tables`` and
 ``report.html``. Artefacts are analysed and drawn in processes of their own, as each reads nothing but its shards.
 """
 
@@ -216,23 +216,20 @@ def _section_of(name: str, scale: Scale, folder: Path) -> Section | str:
 
 
 def _section(artefact: Artefact, needed: Sequence[Task], scale: Scale, folder: Path) -> Section | str:
-    """Read, analyse, draw and write an artefact; return its section, or what is wrong with it: the others go on."""
+    """Read, analyse, draw and write an artefact; return its section, or what is wrong with it, so that the others are made."""
     try:
         findings = artefact.analyse(outcomes(needed, folder), scale)
-        drawing = artefact.draw(findings.numbers) if artefact.draw is not None else None
+        drawing = artefact.draw(findings.numbers)
     except MeritfairError as error:
         return str(error)
     except Exception as error:  # a mistake of ours in one of them
         return f"{type(error).__name__}: {error}"
-    figure, files = b"", []
-    if drawing is not None:
-        figure = save_figure(drawing, folder / _FIGURES, artefact.name, scale.note)
-        files = [f"{_FIGURES}/{artefact.name}{suffix}" for suffix in FIGURE_SUFFIXES]
+    figure = save_figure(drawing, folder / _FIGURES, artefact.name, findings.remark, scale.note)
+    files = [f"{_FIGURES}/{artefact.name}{suffix}" for suffix in FIGURE_SUFFIXES]
     files += [f"{_TABLES}/{file.name}" for file in save_tables(findings.tables, folder / _TABLES)]
     return Section(
         artefact.name,
         artefact.title,
-        artefact.about,
         replace(findings, numbers=None),
         beyond=artefact.name in BEYOND,
         specs=artefact.specs(scale),

@@ -17,54 +17,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.core.texts import several
-from meritfair.lab.resampling import above, below, every, interval_of, ratio, shown, span, weights
-from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, PaperTable, Verdict
-from meritfair.reproduction.figures import COLORS
-from meritfair.reproduction.panels import add_remark, outcome_of, played
-from meritfair.reproduction.published import (
-    ALPHA,
-    COMPARISONS,
-    EPISODES,
-    MEASURES,
-    RUNS,
-    make_cell,
-    printed,
-    unreached,
-)
+from meritfair.lab.resampling import above, below, every, interval_of, ratio, weights
+from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Results, Scale, outcome_of
+from meritfair.reproduction.figures import COLORS, add_legend
+from meritfair.reproduction.prose import Rows, compose
+from meritfair.reproduction.published import ALPHA, COMPARISONS, EPISODES, MEASURES, RUNS, Cell, make_cell, printed
 from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from meritfair.core.arrays import FloatArray
     from meritfair.lab.spec import Spec
-    from meritfair.reproduction.artefact import Results, Scale
-    from meritfair.reproduction.published import Cell
+    from meritfair.lab.tasks import Outcome
     from meritfair.simulation.metrics import Interval
 
-__all__ = ["TABLE_1", "Table1", "factor"]
+__all__ = ["TABLE_1", "factor"]
 
 _LOW = 40  # what the text says t0 stays below
-_HORIZON = 200
 _MARKERS = dict(zip(DATASETS.values(), "os^", strict=True))
 _QUANTITY_COLORS = {"t0": COLORS["merit-fair"], "G": COLORS["mean"]}
-
-
-@dataclass(frozen=True)
-class Table1:
-    """What is drawn: the cells, and a remark on how they were played."""
-
-    cells: tuple[Cell, ...]
-    remark: str
-
-    @property
-    def compared(self) -> bool:
-        """Whether each cell has a range in which a published mean could be."""
-        return not any(math.isnan(each.range[0]) for each in self.cells)
 
 
 def factor(means: Sequence[FloatArray]) -> FloatArray:
@@ -83,285 +58,158 @@ def _specs(scale: Scale) -> tuple[Spec, ...]:
 
 
 def _analyse(results: Results, scale: Scale) -> Findings:
+    titles = {(title, size): name for name, title in DATASETS.items() for size in SIZES}
+    outcomes = {key: outcome_of(results, scale, name, key[1]) for key, name in titles.items()}
     rows = printed()
     cells = tuple(
-        make_cell(outcome_of(results, scale, name, size), quantity, rows[title, size[0]], scale.seed)
-        for name, title in DATASETS.items()
-        for size in SIZES
+        make_cell(outcome, quantity, rows[title, n_arms], scale.seed)
+        for (title, (n_arms, _)), outcome in outcomes.items()
         for quantity in MEASURES
     )
-    verdicts = (
-        _as_printed(cells),
-        _crosswise(cells),
-        _stays_low(cells),
-        *_over_sizes(results, scale, cells),
-        _is_reached(results, scale),
-    )
-    return Findings(
-        numbers=Table1(cells, played(scale, "MF-RMAB")),
-        caption=_caption(cells),
-        tables=(_comparison_table(cells), _definitions_table(cells)),
-        verdicts=verdicts,
-        headline=_headline(cells),
-    )
-
-
-def _distance(cells: Iterable[Cell], column: str) -> float:
-    """Return the typical factor between measured and published numbers, whichever is larger."""
-    return math.exp(np.mean([abs(math.log(each.authors.mean / getattr(each, column))) for each in cells]))
-
-
-def _fitting(cells: Sequence[Cell], column: str) -> list[bool | None]:
-    return [each.fits(getattr(each, column)) for each in cells]
-
-
-def _nearer_crosswise(cells: Sequence[Cell]) -> tuple[int, int]:
-    """Return in how many rows t0 and G together are nearer to the published numbers crosswise, and of how many."""
-    pairs = list(zip(cells[::2], cells[1::2], strict=True))
-    nearer = [_distance(pair, "crosswise") < _distance(pair, "straight") for pair in pairs]
-    return sum(nearer), len(pairs)
-
-
-def _as_printed(cells: Sequence[Cell]) -> Verdict:
-    """Judge the columns by a sign test: were they right, no more than half of the rows would be nearer crosswise."""
-    nearer, rows = _nearer_crosswise(cells)
-    chance = sum(math.comb(rows, k) for k in range(nearer, rows + 1)) / 2**rows
-    fits = _fitting(cells, "straight")
-    found = (
-        f"t0 and G are nearer to the published numbers with the columns swapped in {nearer} of {rows} rows; "
-        f"measured and published differ by a factor of {_distance(cells, 'straight'):.1f} as printed, "
-        f"of {_distance(cells, 'crosswise'):.2f} crosswise (geometric means)"
-    )
-    if None not in fits:
-        found += f"; within sampling error as printed: {fits.count(True)} of {len(fits)}"
-    holds = False if chance < ALPHA else every(fits)
-    return Verdict("G and t0 have the values printed under their names.", "Table 1", holds, found)
-
-
-def _crosswise(cells: Sequence[Cell]) -> Verdict:
-    fits = _fitting(cells, "crosswise")
-    known = [fit for fit in fits if fit is not None]
-    found = f"{known.count(True)} of {len(known)} within sampling error" if known else "none can be compared"
-    if len(known) < len(cells):
-        found += f"; {len(cells) - len(known)} of {len(cells)} need {RUNS} runs of {EPISODES:,} episodes"
-    misses = [each for each, fit in zip(cells, fits, strict=True) if fit is False]
-    if misses:
-        found += "; outside: " + "; ".join(
-            f"{each}: {_short(each.authors)}, published {each.crosswise}, could be {_range(each)}" for each in misses
-        )
-    claim = "With its two columns swapped, every number of the table is within sampling error of what is measured here."
-    return Verdict(claim, "Table 1, read crosswise", every(fits), found)
-
-
-def _stays_low(cells: Sequence[Cell]) -> Verdict:
-    t0, G = ([each for each in cells if each.quantity == quantity] for quantity in MEASURES)
-    answers = [below(each.defined, _LOW) for each in t0]
-    found = (
-        f"t0 is {span((each.defined.mean for each in t0), 0)} on average over runs, below {_LOW} for sure in "
-        f"{answers.count(True)} of {len(t0)} settings and above in {answers.count(False)}; "
-        f"G is {span((each.defined.mean for each in G), 0)}, and {span((each.authors.mean for each in G), 0)} "
-        f"as the authors measure it"
-    )
-    return Verdict(f"t0 remains low (< {_LOW}).", "Section 4.2", every(answers), found)
-
-
-def _over_sizes(results: Results, scale: Scale, cells: Sequence[Cell]) -> tuple[Verdict, ...]:
-    """Judge how t0 and G, by their definitions, vary with N and K; runs of one number are drawn together."""
-    weight = [weights(scale.runs, scale.seed, number) for number in range(len(SIZES))]
-    means = {
-        (title, quantity): [
-            each @ outcome_of(results, scale, name, size).measures[measure]
-            for each, size in zip(weight, SIZES, strict=True)
-        ]
-        for name, title in DATASETS.items()
-        for quantity, measure in MEASURES.items()
-    }
-    factors = {key: factor(values) for key, values in means.items()}
-    short = sum(each.unreached for each in cells)
-    note = f" (t0 was not reached in {several(short, 'run')}, where it counts as T)" if short else ""
-    return (
-        _steadier(factors, note),
-        _grows({title: ratio(means[title, "G"][-1], means[title, "G"][0]) for title in DATASETS.values()}),
-        _most_uniform(factors, note),
-    )
-
-
-def _steadier(factors: dict[tuple[str, str], FloatArray], note: str) -> Verdict:
-    answers, found = [], []
-    for title in DATASETS.values():
-        t0, G = factors[title, "t0"], factors[title, "G"]
-        answers.append(below(interval_of(ratio(t0, G)), 1.0))
-        found.append(f"{title}: t0 by {shown(interval_of(t0), 1)}, G by {shown(interval_of(G), 1)}")
-    text = "largest mean over smallest of the five sizes, " + "; ".join(found) + note
-    claim = "t0 is mostly consistent across N and K, while G varies significantly."
-    return Verdict(claim, "Section 6.3, Table 1", every(answers), text)
-
-
-def _grows(growth: dict[str, FloatArray]) -> Verdict:
-    found = {title: interval_of(values) for title, values in growth.items()}
-    text = "; ".join(f"{title}: {shown(each, 1)}" for title, each in found.items())
-    claim = "G gets larger with N even if K grows in proportion, because some arm waits long."
-    text = f"mean G with N = {SIZES[-1][0]} over that with N = {SIZES[0][0]}, {text}"
-    return Verdict(claim, "Section 6.3, Table 1", every(above(each, 1.0) for each in found.values()), text)
-
-
-def _most_uniform(factors: dict[tuple[str, str], FloatArray], note: str) -> Verdict:
-    *others, cpap = DATASETS.values()
-    answers, found = [], []
-    for quantity in MEASURES:
-        compared = [interval_of(ratio(factors[cpap, quantity], factors[title, quantity])) for title in others]
-        answers += [below(each, 1.0) for each in compared]
-        texts = " and ".join(f"{shown(each)} of {title}" for each, title in zip(compared, others, strict=True))
-        found.append(f"{quantity}: {texts}")
-    text = f"largest mean over smallest of the five sizes on {cpap}, as a part of that of others, " + "; ".join(found)
-    claim = "On CPAP, t0 and G are more uniform than on the other two data sets."
-    return Verdict(claim, "Section 6.3, Table 1", every(answers), text + note)
-
-
-def _is_reached(results: Results, scale: Scale) -> Verdict:
-    """Judge Assumption 4.1; that a run shorter than the paper's does not get there says nothing about the paper."""
-    outcomes = {
-        (title, size[0]): outcome_of(results, scale, name, size) for name, title in DATASETS.items() for size in SIZES
-    }
-    runs, short = sum(len(each.runs) for each in outcomes.values()), sum(map(unreached, outcomes.values()))
-    missing = {where: unreached(each) for where, each in outcomes.items() if unreached(each)}
+    low = [below(each.defined, _LOW) for each in cells if each.quantity == "t0"]
+    short = [each for each in cells if each.unreached]
+    sizes = _over_sizes(outcomes, scale)
     t0 = np.concatenate([each.measures["first_valid_episode"] for each in outcomes.values()])
-    longest = max(t0[t0 < scale.episodes], default=0.0)
-    found = f"reached in {runs - short} of {runs} runs of {scale.episodes:,} episodes"
-    if short:
-        where = [f"{number} of {title} with N = {n}" for (title, n), number in missing.items()]
-        found += f", not in {' and '.join(where)}, for which the authors' way has {_HORIZON}"
-    found += f"; the largest t0 reached is {longest:,.0f}" if longest > 0 else ""
-    holds = True if short == 0 else False if scale.episodes >= EPISODES else None
-    claim = "There is a t0 < T after which every eta is below 1."
-    return Verdict(claim, "Section 4.2, Assumption 4.1", holds, found)
-
-
-def _headline(cells: Sequence[Cell]) -> str:
-    straight, crosswise = (_fitting(cells, column) for column in ("straight", "crosswise"))
-    if None in crosswise:
-        nearer, rows = _nearer_crosswise(cells)
-        return f"Table 1 fits better with its two columns swapped in {nearer} of {rows} rows."
-    return (
-        f"Table 1: with its two columns swapped, {crosswise.count(True)} of {len(cells)} published numbers are within "
-        f"sampling error of ours; as printed, {straight.count(True)}."
+    return compose(
+        "table-1",
+        scale,
+        cells,
+        verdicts={
+            "as_printed": _is_as_printed(cells),
+            "swapped": every(each.fits_crosswise for each in cells),
+            "low": every(low),
+            "steadier": every(below(each, 1.0) for each in sizes.t0_to_g.values()),
+            "grows": every(above(each, 1.0) for each in sizes.growth.values()),
+            "uniform": every(below(each, 1.0) for of in sizes.cpap_to.values() for each in of.values()),
+            # that a run shorter than the paper's does not get there says nothing about the paper
+            "reached": True if not short else False if scale.episodes >= EPISODES else None,
+        },
+        tables={"table-1": _comparison_rows(cells), "table-1-definitions": _definition_rows(cells)},
+        pairs=_pairs(cells),
+        nearer=_nearer_crosswise(cells),
+        factors={"straight": _distance(cells, swapped=False), "crosswise": _distance(cells, swapped=True)},
+        low=low,
+        bar=_LOW,
+        sizes=sizes,
+        runs=len(t0),
+        short=short,
+        longest=max(t0[t0 < scale.episodes], default=0.0),
+        paper={"runs": RUNS, "episodes": EPISODES, "comparisons": COMPARISONS, "alpha": ALPHA},
     )
 
 
-def _caption(cells: Sequence[Cell]) -> str:
-    meaning = (
-        "Each mark is one quantity of one data set and size: how long it is here, as the authors' code measures it "
-        "(across), and what the published table says (up). On the line the two are the same. Left: as the table is "
-        "printed. Right: with its columns swapped. "
-    )
-    if any(math.isnan(each.range[0]) for each in cells):
-        return meaning + (
-            f"Only {RUNS} runs of {EPISODES:,} episodes can be compared number by number: the mean of t0 hangs on a "
-            "few of the 30 instances, and the longest wait G is shorter in shorter runs. Where t0 was not reached, the "
-            f"authors' way has {_HORIZON} for it."
-        )
-    return meaning + (
-        f"Bars show where the mean of {RUNS} other runs could be: runs are drawn from ours with chances that are "
-        f"themselves uncertain, which keeps the heavy tails of t0. The range is so wide that of {COMPARISONS} "
-        f"comparisons any would fail by chance about {100 * ALPHA:.0f} times in 100; half a unit more at each end "
-        "is for rounding. A number is within sampling error if it lies in that range. As both sets of runs are "
-        "on the same instances, the range is wider than it had to be."
-    )
-
-
-def _short(value: Interval) -> str:
-    return shown(value, 0 if value.mean >= 100 else 1)
-
-
-def _range(cell: Cell) -> str:
-    low, high = cell.range
-    digits = 0 if high >= 100 else 1
-    return "–" if math.isnan(low) else f"{max(low, 0.0):,.{digits}f} to {high:,.{digits}f}"
-
-
-def _rows(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
+def _pairs(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
+    """Return t0 and G of each data set and size."""
     return list(zip(cells[::2], cells[1::2], strict=True))
 
 
-def _columns(cells: Sequence[Cell]) -> dict[str, list[Any]]:
-    first = cells[::2]
-    return {name: [getattr(each, name) for each in first] for name in ("dataset", "n_arms", "budget")}
+def _distance(cells: Iterable[Cell], *, swapped: bool) -> float:
+    """Return the typical factor between measured and published numbers, whichever is larger."""
+    ratios = [each.authors.mean / (each.crosswise if swapped else each.straight) for each in cells]
+    return math.exp(np.abs(np.log(ratios)).mean())
 
 
-def _comparison_table(cells: Sequence[Cell]) -> PaperTable:
+def _nearer_crosswise(cells: Sequence[Cell]) -> int:
+    """Return in how many rows t0 and G together are nearer to the published numbers crosswise."""
+    return sum(_distance(pair, swapped=True) < _distance(pair, swapped=False) for pair in _pairs(cells))
+
+
+def _is_as_printed(cells: Sequence[Cell]) -> bool | None:
+    """Judge the columns by a sign test: were they right, no more than half of the rows would be nearer crosswise."""
+    nearer, rows = _nearer_crosswise(cells), len(cells) // 2
+    chance = sum(math.comb(rows, k) for k in range(nearer, rows + 1)) / 2**rows
+    return False if chance < ALPHA else every(each.fits_straight for each in cells)
+
+
+@dataclass(frozen=True)
+class OverSizes:
+    """How t0 and G, by their definitions, vary with N and K, with intervals.
+
+    Attributes
+    ----------
+    factors : dict
+        Largest mean over smallest of the five sizes, by data set and quantity.
+    t0_to_g : dict
+        That of t0 as a multiple of that of G, by data set.
+    growth : dict
+        Mean G of the largest size as a multiple of that of the smallest, by data set.
+    cpap_to : dict
+        The factor on CPAP as a multiple of that on other data sets, by quantity and data set.
+    """
+
+    factors: dict[str, dict[str, Interval]]
+    t0_to_g: dict[str, Interval]
+    growth: dict[str, Interval]
+    cpap_to: dict[str, dict[str, Interval]]
+
+
+def _over_sizes(outcomes: Mapping[tuple[str, tuple[int, int]], Outcome], scale: Scale) -> OverSizes:
+    """Compare sizes and data sets; runs of one number are resampled together."""
+    weight = [weights(scale.runs, scale.seed, number) for number in range(len(SIZES))]
+    means = {
+        (title, quantity): [
+            each @ outcomes[title, size].measures[measure] for each, size in zip(weight, SIZES, strict=True)
+        ]
+        for title in DATASETS.values()
+        for quantity, measure in MEASURES.items()
+    }
+    by = {key: factor(values) for key, values in means.items()}
+    *others, cpap = titles = tuple(DATASETS.values())
+    return OverSizes(
+        factors={title: {name: interval_of(by[title, name]) for name in MEASURES} for title in titles},
+        t0_to_g={title: interval_of(ratio(by[title, "t0"], by[title, "G"])) for title in titles},
+        growth={title: interval_of(ratio(means[title, "G"][-1], means[title, "G"][0])) for title in titles},
+        cpap_to={
+            name: {title: interval_of(ratio(by[cpap, name], by[title, name])) for title in others} for name in MEASURES
+        },
+    )
+
+
+def _comparison_rows(cells: Sequence[Cell]) -> Rows:
     """Return published numbers beside those measured the authors' way, crosswise."""
-    answer = {True: "yes", False: "no", None: "–"}
-    headings = ["data set", "N", "K"]
-    headings += ["published “G”", "t0 measured", "a mean of 30 could be", "fits"]
-    headings += ["published “t0”", "G measured", "a mean of 30 could be", "fits"]
-    rows = []
-    for pair in _rows(cells):
-        row = [pair[0].dataset, str(pair[0].n_arms), str(pair[0].budget)]
-        for each in pair:
-            row += [str(each.crosswise), _short(each.authors), _range(each), answer[each.fits(each.crosswise)]]
-        rows.append(row)
-    columns = _columns(cells)
-    for offset, quantity in enumerate(MEASURES):
-        own = cells[offset::2]
-        columns[f"published_under_{'G' if quantity == 't0' else 't0'}"] = [each.crosswise for each in own]
-        columns |= _ends(f"{quantity}_authors", [each.authors for each in own])
-        columns[f"{quantity}_could_be_low"] = [each.range[0] for each in own]
-        columns[f"{quantity}_could_be_high"] = [each.range[1] for each in own]
-        columns[f"{quantity}_fits_crosswise"] = [_bit(each.fits(each.crosswise)) for each in own]
-        columns[f"{quantity}_fits_as_printed"] = [_bit(each.fits(each.straight)) for each in own]
-    title = "Table 1, columns swapped, beside t0 and G measured as the authors' code does (means, 95 % intervals)"
-    return PaperTable("table-1", title, headings, rows, columns)
+    return [_place(pair) | _comparison(pair[0], "G") | _comparison(pair[1], "t0") for pair in _pairs(cells)]
 
 
-def _definitions_table(cells: Sequence[Cell]) -> PaperTable:
+def _place(pair: tuple[Cell, Cell]) -> dict[str, Any]:
+    return {"dataset": pair[0].dataset, "n_arms": pair[0].n_arms, "budget": pair[0].budget}
+
+
+def _comparison(cell: Cell, other: str) -> dict[str, Any]:
+    return {
+        f"published_under_{other}": cell.crosswise,
+        f"{cell.quantity}_authors": cell.authors,
+        f"{cell.quantity}_could_be_low": cell.range[0],
+        f"{cell.quantity}_could_be_high": cell.range[1],
+        f"{cell.quantity}_fits_crosswise": _bit(cell.fits_crosswise),
+        f"{cell.quantity}_fits_as_printed": _bit(cell.fits_straight),
+    }
+
+
+def _definition_rows(cells: Sequence[Cell]) -> Rows:
     """Return both quantities both ways."""
-    headings = ["data set", "N", "K"]
-    headings += [f"{quantity}, {way}" for quantity in MEASURES for way in ("by the definition", "the authors' way")]
-    rows = [
-        [pair[0].dataset, str(pair[0].n_arms), str(pair[0].budget)]
-        + [_short(value) for each in pair for value in (each.defined, each.authors)]
-        for pair in _rows(cells)
+    return [
+        _place((t0, G))
+        | {"t0": t0.defined, "t0_authors": t0.authors, "G": G.defined, "G_authors": G.authors}
+        | {"t0_unreached": t0.unreached}
+        for t0, G in _pairs(cells)
     ]
-    columns = _columns(cells)
-    for offset, quantity in enumerate(MEASURES):
-        own = cells[offset::2]
-        columns |= _ends(quantity, [each.defined for each in own])
-        columns |= _ends(f"{quantity}_authors", [each.authors for each in own])
-    columns["t0_unreached"] = [each.unreached for each in cells[::2]]
-    title = "t0 and G by their definitions and as the authors' code measures them (means, 95 % intervals)"
-    return PaperTable("table-1-definitions", title, headings, rows, columns)
-
-
-def _ends(name: str, values: Sequence[Interval]) -> dict[str, list[Any]]:
-    ends = {"": "mean", "_low": "low", "_high": "high"}
-    return {name + end: [getattr(each, field) for each in values] for end, field in ends.items()}
 
 
 def _bit(answer: bool | None) -> float:
     return math.nan if answer is None else float(answer)
 
 
-def _draw(numbers: Table1) -> Figure:
+def _draw(cells: Sequence[Cell]) -> Figure:
     with new_figure(4.8) as figure:
-        panels = figure.subplots(1, 2, sharex=True, sharey=True)
-        for axes, column, title in zip(
-            panels, ("straight", "crosswise"), ("As printed", "With its columns swapped"), strict=True
-        ):
-            _draw_panel(axes, numbers, column)
-            axes.set(title=title, xlabel="episodes, measured here")
-        panels[0].set_ylabel("published number")
+        left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+        _draw_panel(left, cells, [each.straight for each in cells])
+        _draw_panel(right, cells, [each.crosswise for each in cells])
+        left.set(title="As printed", xlabel="episodes, measured here", ylabel="published number")
+        right.set(title="With its columns swapped", xlabel="episodes, measured here")
         keys = [(title, quantity) for quantity in MEASURES for title in _MARKERS]
-        marks = [panels[0].plot([], [], **_mark(*key))[0] for key in keys]
-        figure.legend(marks, [f"{quantity}, {title}" for title, quantity in keys], loc="outside upper left", ncols=6)
-        add_remark(figure, f"{numbers.remark} {_bars(numbers)}")
+        marks = [left.plot([], [], **_mark(*key))[0] for key in keys]
+        add_legend(figure, marks, [f"{quantity}, {title}" for title, quantity in keys])
     return figure
-
-
-def _bars(numbers: Table1) -> str:
-    """Say what bars are, if there are any: one run has none."""
-    if numbers.compared:
-        return f"Bars: where the mean of {RUNS} other runs could be."
-    return "" if math.isnan(numbers.cells[0].authors.low) else "Bars: 95 % intervals."
 
 
 def _mark(dataset: str, quantity: str) -> dict[str, Any]:
@@ -371,31 +219,17 @@ def _mark(dataset: str, quantity: str) -> dict[str, Any]:
     return {"marker": _MARKERS[dataset], "color": color, "markerfacecolor": inside, "markersize": 5.5, "linewidth": 0}
 
 
-def _draw_panel(axes: Axes, numbers: Table1, column: str) -> None:
+def _draw_panel(axes: Axes, cells: Sequence[Cell], published: Sequence[int]) -> None:
     """Draw published against measured numbers, with the line on which they are the same."""
     axes.set(xscale="log", yscale="log")
-    for each in numbers.cells:
-        published, color = getattr(each, column), _QUANTITY_COLORS[each.quantity]
-        bar = np.maximum(each.range if numbers.compared else each.authors[1:], 1.0)
-        axes.plot(bar, [published] * 2, color=color, alpha=0.4, linewidth=1.4, zorder=2)
-        axes.plot(each.authors.mean, published, **_mark(each.dataset, each.quantity), zorder=3)
+    compared = all(each.compared for each in cells)
+    for each, number in zip(cells, published, strict=True):
+        bar = np.maximum(each.range if compared else each.authors[1:], 1.0)
+        axes.plot(bar, [number] * 2, color=_QUANTITY_COLORS[each.quantity], alpha=0.4, linewidth=1.4, zorder=2)
+        axes.plot(each.authors.mean, number, **_mark(each.dataset, each.quantity), zorder=3)
     axes.axline((10.0, 10.0), (100.0, 100.0), color="#999999", linewidth=1, zorder=1)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:,g}")
 
 
-TABLE_1 = Artefact(
-    name="table-1",
-    title="Table 1: t0 and G",
-    about=(
-        "Two waiting times stand in the paper's bound on regret. t0 is the episode after which the confidence ball of "
-        "every arm is small enough for the theory to say anything; G is the longest wait of any arm for an episode "
-        "that visits it in both states, pulled and not. The paper lists both for three data sets and five sizes. The "
-        "same instances are played again, t0 and G are measured as the authors' code does and as the paper defines "
-        "them, and each published number is held against what is measured: as it is printed, and with the table's two "
-        "columns swapped."
-    ),
-    specs=_specs,
-    analyse=_analyse,
-    draw=_draw,
-)
+TABLE_1 = Artefact("table-1", "Table 1: t0 and G", _specs, _analyse, _draw)

@@ -1,0 +1,201 @@
+"""Words for numbers: each artefact has a template, ``templates/<name>.md.jinja``, that is filled in with its numbers.
+
+A filled-in template is text in sections, each under a heading:
+
+==================  ============================================================================================
+heading             section
+==================  ============================================================================================
+``## about``        a paragraph; so are ``## headline`` and ``## caption``
+``## remark``       a paragraph for each line below the figure
+``## claim NAME``   three paragraphs: what the paper says, where it says so, and the numbers behind the verdict
+``## table NAME``   a title, then rows of cells between bars, the headings first
+==================  ============================================================================================
+
+What several templates share is in ``templates/shared.jinja``. An artefact's Python gives numbers and verdicts only; a
+name that a template does not find is an error.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from meritfair.core.errors import MissingExtraError
+from meritfair.core.texts import several
+from meritfair.lab.resampling import interval_columns, percent, shown, span, tally
+from meritfair.reproduction.artefact import Findings, PaperTable, Verdict
+from meritfair.simulation.metrics import Interval
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from meritfair.reproduction.artefact import Scale
+
+__all__ = ["STANDINGS", "Rows", "Standing", "compose", "environment", "standing"]
+
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Standing(NamedTuple):
+    """How a claim stands, by a sign and by words, for those who see no colours."""
+
+    key: str
+    sign: str
+    words: str
+
+
+STANDINGS = {
+    True: Standing("yes", "✓", "holds"),
+    False: Standing("no", "✗", "does not hold"),
+    None: Standing("open", "?", "inconclusive"),
+}
+
+
+def standing(holds: bool | None) -> Standing:
+    """Return how a claim stands.
+
+    Examples
+    --------
+    >>> standing(None).words
+    'inconclusive'
+    """
+    return STANDINGS[None if holds is None else bool(holds)]
+
+
+@lru_cache(maxsize=1)
+def environment() -> jinja2.Environment:
+    """Return what renders all templates: text as it is, HTML escaped; a name that is not there is an error."""
+    try:
+        import jinja2
+    except ImportError:
+        raise MissingExtraError("the report", "lab") from None
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("meritfair.reproduction"),
+        autoescape=jinja2.select_autoescape(["html.jinja"], default=False),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for each in (shown, shown_percent, percent, span, span_percent, tally, several, power, standing):
+        made.filters[each.__name__] = each
+    return made
+
+
+def compose(
+    template: str,
+    scale: Scale,
+    numbers: Any,
+    *,
+    verdicts: Mapping[str, bool | None],
+    tables: Mapping[str, Rows],
+    long_run: Collection[str] = (),
+    **values: Any,
+) -> Findings:
+    """Return the findings of an artefact, in the words of its template.
+
+    Parameters
+    ----------
+    template : str
+        The name of its file, without suffix.
+    scale : Scale
+    numbers : Any
+        What is drawn.
+    verdicts : mapping of str to bool or None
+        Which claims hold, by the names that the template has for them, in order.
+    tables : mapping of str to rows
+        For files, by name: a row maps columns to values, and an interval takes three columns.
+    long_run : collection of str
+        Claims about the paper's long runs: a quick look can speak for them, but not against.
+    **values
+        What the template needs besides `scale`, `numbers`, `tables` and `verdicts`.
+    """
+    given = {"scale": scale, "numbers": numbers, "verdicts": verdicts, "tables": tables, **values}
+    _, *parts = _HEADING.split(environment().get_template(f"{template}.md.jinja").render(given))
+    sections = dict(zip(parts[::2], map(_paragraphs, parts[1::2]), strict=True))
+
+    def verdict(name: str, holds: bool | None) -> Verdict:
+        claim, where, found = sections[f"claim {name}"]
+        if not (scale.quick and holds is False and name in long_run):
+            return Verdict(claim, where, holds, found)
+        shared: Any = environment().get_template("shared.jinja").make_module({"scale": scale})
+        return Verdict(claim, where, None, f"{found} {shared.too_short()}")
+
+    return Findings(
+        numbers,
+        about=" ".join(sections["about"]),
+        caption=" ".join(sections["caption"]),
+        remark="\n".join(sections["remark"]),
+        tables=tuple(_table(name, rows, sections[f"table {name}"]) for name, rows in tables.items()),
+        verdicts=tuple(verdict(*each) for each in verdicts.items()),
+        headline=" ".join(sections["headline"]),
+    )
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of a section, each in one line; rows of a table stay rows."""
+    rows = [line.strip() for line in text.splitlines() if line.lstrip().startswith("|")]
+    rest = "\n".join(line.strip() for line in text.splitlines() if not line.lstrip().startswith("|"))
+    return [" ".join(each.split()) for each in rest.split("\n\n") if each.strip()] + rows
+
+
+def _table(name: str, rows: Rows, section: Sequence[str]) -> PaperTable:
+    title, headings, *cells = section
+    split = [[cell.strip() for cell in row[1:-1].split("|")] for row in (headings, *cells)]
+    return PaperTable(name, title, split[0], split[1:], _columns(rows))
+
+
+def _columns(rows: Rows) -> dict[str, list[Any]]:
+    """Return the columns of a file.
+
+    Examples
+    --------
+    >>> _columns([{"n_arms": 5, "G": Interval(2.0, 1.0, 3.0)}])
+    {'n_arms': [5], 'G': [2.0], 'G_low': [1.0], 'G_high': [3.0]}
+    """
+    columns: dict[str, list[Any]] = {}
+    for name, first in rows[0].items():
+        values = [row[name] for row in rows]
+        columns |= interval_columns(name, values) if isinstance(first, Interval) else {name: values}
+    return columns
+
+
+def shown_percent(value: Interval, digits: int = 0) -> str:
+    """Return a part of 1 and its interval as text.
+
+    Examples
+    --------
+    >>> shown_percent(Interval(0.5, 0.254, 0.75), 1), shown_percent(Interval(0.5, math.nan, math.nan))
+    ('50.0 % (25.4 to 75.0)', '50 %')
+    """
+    mean, space, ends = shown(Interval(*(100 * each for each in value)), digits).partition(" ")
+    return f"{mean} %{space}{ends}"
+
+
+def span_percent(parts: Iterable[float], digits: int = 0) -> str:
+    """Return the least and the largest of several parts of 1 as text.
+
+    Examples
+    --------
+    >>> span_percent([0.5, 0.25])
+    '25 to 50 %'
+    """
+    return f"{span((100 * each for each in parts), digits)} %"
+
+
+def power(value: float) -> str:
+    """Return a large number by its power of ten.
+
+    Examples
+    --------
+    >>> power(23_456_789.0), power(12.0)
+    ('2·10⁷', '12')
+    """
+    if not math.isfinite(value) or value < 10_000:
+        return f"{value:,.0f}".replace("inf", "∞")
+    mantissa, exponent = f"{value:.0e}".split("e")
+    return f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
