@@ -27,7 +27,9 @@ from meritfair.simulation.metrics import Interval
 ALL = (APPENDIX_A, ESTIMATES, POOLED, DESIGNS)
 FULL = Scale(runs=6)
 QUICK = Scale(episodes=1000, runs=4, quick=True)
-NOISE = 1 + 0.004 * np.array([-1.0, 1.0, 0.5, -0.5, 0.2, -0.2])  # a run is a little more or less, for all policies alike
+NOISE = 1 + 0.004 * np.array(
+    [-1.0, 1.0, 0.5, -0.5, 0.2, -0.2]
+)  # a run is a little more or less, for all policies alike
 Planted = Callable[[Setting], dict[str, Any]]
 
 
@@ -251,8 +253,8 @@ def test_estimates_find_the_ratios_that_are_planted(of_limit: float, times: floa
     found = ESTIMATES.analyse(made(ESTIMATES, scale, regrets(of_limit, times, 3)), scale)
     assert [verdict.holds for verdict in found.verdicts] == expected
     for case in found.numbers.cases:
-        assert case.times_less.mean == pytest.approx(times)
-        assert case.of_limit.mean == pytest.approx(of_limit, rel=0.01)
+        assert case["times_less"].mean == pytest.approx(times)
+        assert case["of_limit"].mean == pytest.approx(of_limit, rel=0.01)
     assert f"has {times:.0f} times less" in found.headline
     assert [curves.title for curves in found.numbers.curves] == [f"{label}, N = 20" for label in DATASETS.values()]
 
@@ -378,11 +380,11 @@ def test_what_chance_makes_of_a_perfect_draw_is_as_computed() -> None:
     scale = Scale()
     found = DESIGNS.analyse(made(DESIGNS, scale, draws()), scale)
     for each in found.numbers.drawn:
-        spread = 0.76 / np.sqrt(30 * each.n_arms)  # of a mean of that many |normal|, as part of itself
+        spread = 0.76 / np.sqrt(30 * each.place["n_arms"])  # of a mean of that many |normal|, as part of itself
         for kind in ("sequential", "exact"):
             ratio = each.missed[kind].mean() / each.chance[kind].mean()
             assert abs(ratio - 1) < 5 * spread  # 24 comparisons at a level of 1e-4 in all: 4.6 would do
-        planted = 0.01 if each.dataset == "CPAP" else 0.05
+        planted = 0.01 if each.place["dataset"] == "CPAP" else 0.05
         np.testing.assert_allclose(each.computed, planted, atol=1e-4)
 
 

@@ -330,10 +330,11 @@ def test_from_where_on_a_bound_says_something() -> None:
 
 def test_where_the_bound_is_useful_is_where_it_crosses_2t() -> None:
     outcome = made_up(one_setting(), 2, 20.0, 10.0)
-    found = make_bounds(outcome, "Synthetic", 3, 0)
-    at = bounds(outcome, np.array([found.useful / 1.05, found.useful * 1.05]))[0][0]
-    assert at[0] > 2 * found.useful / 1.05
-    assert at[1] < 2 * found.useful * 1.05
+    found = make_bounds(outcome, 3, 0)
+    useful = found.row["useful_from_median"]
+    at = bounds(outcome, np.array([useful / 1.05, useful * 1.05]))[0][0]
+    assert at[0] > 2 * useful / 1.05
+    assert at[1] < 2 * useful * 1.05
 
 
 def test_regret_below_the_bound_keeps_the_theorem() -> None:

@@ -19,11 +19,10 @@ from meritfair.lab.spec_file import SpecFile
 from meritfair.reproduction import ARTEFACTS
 from meritfair.reproduction.artefact import Findings, PaperTable, Scale, Verdict
 from meritfair.reproduction.figures import Band
-from meritfair.reproduction.prose import standing
+from meritfair.reproduction.prose import count_verdicts, standing
 from meritfair.reproduction.report import (
     Report,
     Section,
-    count_verdicts,
     render,
     save_figure,
     save_tables,

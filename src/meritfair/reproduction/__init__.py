@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from meritfair.reproduction.appendix_a import APPENDIX_A
-from meritfair.reproduction.appendix_b import APPENDIX_B_C1, APPENDIX_B_C10
-from meritfair.reproduction.both_ways import OPTIMAL_BOTH_WAYS
+from meritfair.reproduction.appendix_b import APPENDIX_B
 from meritfair.reproduction.bound import THEOREM_5_5
 from meritfair.reproduction.designs import DESIGNS
 from meritfair.reproduction.estimates import ESTIMATES
 from meritfair.reproduction.exposure import FIGURE_1
 from meritfair.reproduction.pooled import POOLED
-from meritfair.reproduction.regret import FIGURE_2, FIGURE_3, FIGURE_4
+from meritfair.reproduction.regret import FIGURES_2_TO_4, OPTIMAL_BOTH_WAYS
 from meritfair.reproduction.table1 import TABLE_1
 
 __all__ = ["ARTEFACTS", "BEYOND", "HEADLINES"]
 
 _BEYOND = (ESTIMATES, POOLED, DESIGNS)
-ARTEFACTS = (
-    FIGURE_1,
-    FIGURE_2,
-    FIGURE_3,
-    FIGURE_4,
-    TABLE_1,
-    THEOREM_5_5,
-    APPENDIX_A,
-    APPENDIX_B_C1,
-    APPENDIX_B_C10,
-    OPTIMAL_BOTH_WAYS,
-    *_BEYOND,
-)  # in the order of the report
+_PAPER = (FIGURE_1, *FIGURES_2_TO_4, TABLE_1, THEOREM_5_5, APPENDIX_A, *APPENDIX_B, OPTIMAL_BOTH_WAYS)
+ARTEFACTS = (*_PAPER, *_BEYOND)  # in the order of the report
 BEYOND = tuple(each.name for each in _BEYOND)  # those that the paper does not have
-HEADLINES = tuple(each.name for each in (FIGURE_2, TABLE_1, ESTIMATES))  # those to remember, if there are more
+HEADLINES = tuple(each.name for each in (FIGURES_2_TO_4[0], TABLE_1, ESTIMATES))  # those to remember, if there are more

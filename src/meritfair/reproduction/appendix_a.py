@@ -21,16 +21,17 @@ which arms are favoured; here arms are in order of their benefit.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.core.parsing import join_settings, split_settings
+from meritfair.core.parsing import join_settings
 from meritfair.lab.resampling import span
 from meritfair.reproduction.appendix_a_claims import AS_GOOD, STRENGTHS, VERSIONS, Evidence, Pair, Panel, Player
-from meritfair.reproduction.artefact import Artefact
+from meritfair.reproduction.artefact import Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
-from meritfair.reproduction.prose import compose, span_percent, standing
+from meritfair.reproduction.prose import Rows, compose, span_percent, standing
 from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
@@ -39,14 +40,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from meritfair.lab.spec import Spec
     from meritfair.lab.tasks import Outcome
-    from meritfair.reproduction.artefact import Findings, Results, Scale
-    from meritfair.reproduction.prose import Rows
 
 __all__ = ["APPENDIX_A"]
 
-_SIZES = ((5, 1), (10, 2))
+_DATASET, _SIZES = "synthetic-alternate", ((5, 1), (10, 2))
 _EPISODES = 1000
 _LEAST, _WINDOWS = 2, (15, 30, 50)
 _MARKERS = ("o", "s", "^", "D")
@@ -54,8 +52,8 @@ _DASHES = ("-", "--", "-.", ":")
 _VERSION_COLORS = {"li": COLORS["fawt-q"], "relative": "#D55E00", "published": "#56B4E9", "mended": "#CC79A7"}
 
 
-def _specs(scale: Scale) -> tuple[Spec, ...]:
-    same = {"datasets": ("synthetic-alternate",), "sizes": _SIZES, "episodes": scale.episodes_of(_EPISODES)}
+def _specs(scale: Scale) -> Specs:
+    same = {"datasets": (_DATASET,), "sizes": _SIZES, "episodes": scale.episodes_of(_EPISODES)}
     windows = tuple(_fawt_q(version, window) for version in VERSIONS for window in _WINDOWS)
     merits = tuple(f"exponential:c={c}" for c in STRENGTHS)
     drawn = scale.spec(policies=("merit-fair",), merits=merits, **same)
@@ -68,49 +66,39 @@ def _fawt_q(version: str, window: int) -> str:
     return join_settings("fawt-q", {"least": _LEAST, "window": window, **how})
 
 
-def _player(outcome: Outcome) -> Player:
+def _panel(results: Results, scale: Scale, size: tuple[int, int]) -> Panel:
+    """Return all policies of one size."""
+    of = partial(scale.outcome, results, _DATASET, size, episodes=scale.episodes_of(_EPISODES))
+    ours = [_player(of(c=c), "merit-fair", c) for c in STRENGTHS]
+    theirs = [_player(of(_fawt_q(name, L)), "fawt-q", L, name) for name in VERSIONS for L in _WINDOWS]
+    return Panel(*size, (*ours, *theirs, _player(of("optimal"), "optimal")), scale.seed)
+
+
+def _player(outcome: Outcome, kind: str, knob: int = 0, version: str = "") -> Player:
     """Return what an outcome says of a policy."""
-    setting, given = outcome.setting, outcome.by_arm["exposure"]
-    kind, how = split_settings(setting.policy)
-    version = str(how.get("update", "relative")) if kind == "fawt-q" else ""
-    knob = int({"merit-fair": split_settings(setting.merit)[1].get("c"), "fawt-q": how.get("window")}.get(kind) or 0)
+    setting, given, found = outcome.setting, outcome.by_arm["exposure"], outcome.measures
     order = np.argsort(outcome.by_arm["benefit"], axis=1, kind="stable")
     share = np.take_along_axis(given, order, axis=1) / given.sum(axis=1, keepdims=True)
     least = _LEAST / knob * setting.n_arms / setting.budget if kind == "fawt-q" else 0.0
-    found = outcome.measures
     return Player(kind, version, knob, least, found["gini"], found["good_state"], found["longest_wait"], share)
 
 
-def _panels(results: Results, scale: Scale) -> tuple[Panel, ...]:
-    settings = [setting for spec in _specs(scale) for setting in spec.settings()]
-    kinds, versions = ("merit-fair", "fawt-q", "optimal"), ("", *VERSIONS)
-
-    def panel(n_arms: int, budget: int) -> Panel:
-        players = [_player(results[each]) for each in settings if each.n_arms == n_arms]
-        players.sort(key=lambda each: (kinds.index(each.kind), versions.index(each.version), each.knob))
-        return Panel(n_arms, budget, tuple(players), scale.seed)
-
-    return tuple(panel(*size) for size in _SIZES)
-
-
 def _analyse(results: Results, scale: Scale) -> Findings:
-    panels = _panels(results, scale)
+    panels = tuple(_panel(results, scale, size) for size in _SIZES)
     evidence = {version: Evidence(tuple(panel.against(version) for panel in panels)) for version in VERSIONS}
-    judged, *others = VERSIONS
     return compose(
         "appendix-a",
         scale,
         panels,
-        verdicts=evidence[judged].verdicts,
+        verdicts=evidence["li"].verdicts,
         tables={
             "appendix-a-versions": _version_rows(evidence),
             "appendix-a": [_row(panel, each) for panel in panels for each in panel.players],
         },
         episodes=scale.episodes_of(_EPISODES),
         evidence=evidence,
-        judged=evidence[judged],
-        others={VERSIONS[version]: evidence[version] for version in others},
         versions=VERSIONS,
+        strengths=STRENGTHS,
         as_good=AS_GOOD,
     )
 
@@ -142,7 +130,7 @@ def _version_rows(evidence: Mapping[str, Evidence]) -> Rows:
     theirs = [[player for panel in of.panels for player in panel.of("fawt-q")] for of in each]
     claims = [name for name in each[0].verdicts if not name.startswith("greedy")]
     return [
-        row("reward_at_same_gini", [span(found.mean for _, found in of.same_gini) for of in each]),
+        row("reward_at_same_gini", [span(found.mean for found in of.same_gini()) for of in each]),
         row("top_share", [span_percent(player.top.mean() for player in of) for of in theirs]),
         row("largest_share", [span_percent(player.most.mean() for player in of) for of in theirs]),
         *(row(name, [standing(of.verdicts[name]).words for of in each]) for name in claims),
@@ -169,17 +157,15 @@ def _style(panel: Panel, player: Player) -> dict[str, Any]:
     place = [each.knob for each in panel.against(player.version).of(player.kind)].index(player.knob)
     color = _VERSION_COLORS.get(player.version) or COLORS[player.kind]
     marker = "P" if player is panel.optimal else _MARKERS[place]
-    inside = "white" if player.kind == "fawt-q" else color
-    line = {"color": color, "linestyle": _DASHES[place]}
-    return {**line, "marker": marker, "markersize": 5.5, "markerfacecolor": inside}
+    inside = {"markerfacecolor": "white" if player.kind == "fawt-q" else color, "markersize": 5.5}
+    return {"color": color, "linestyle": _DASHES[place], "marker": marker, **inside}
 
 
 def _draw_shares(axes: Axes, panel: Panel) -> list[Any]:
     place = np.arange(1, panel.n_arms + 1)
     axes.axhline(1 / panel.n_arms, color="#999999", linewidth=1)
-    lines: list[Any] = []
-    for player in panel.players:
-        lines += axes.plot(place, player.share.mean(axis=0), linewidth=1.4, **_style(panel, player))
+    shares = [(each.share.mean(axis=0), _style(panel, each)) for each in panel.players]
+    lines = [axes.plot(place, share, linewidth=1.4, **style)[0] for share, style in shares]
     axes.set(xlabel="arms, from least to most benefit", ylabel="share of all pulls", ylim=(0, None))
     axes.set_xticks(place)
     return lines
@@ -200,11 +186,9 @@ def _draw_trade_off(axes: Axes, whole: Panel, version: str) -> Any:
             color = style["color"]
             axes.plot(gini[1:], [reward.mean] * 2, [gini.mean] * 2, reward[1:], color=color, linewidth=1, alpha=0.5)
             axes.plot(gini.mean, reward.mean, **{**style, "linestyle": ""})
-            name = player.setting if first else ""  # none for Optimal: the legend has it
-            align = "left" if beside[kind][0] > 0 else "right"
-            axes.annotate(
-                name, (gini.mean, reward.mean), beside[kind], textcoords="offset points", fontsize=8, ha=align
-            )
+            if first:
+                place, align = (gini.mean, reward.mean), "left" if kind == "merit-fair" else "right"
+                axes.annotate(player.setting, place, beside[kind], textcoords="offset points", fontsize=8, ha=align)
     axes.set(xlabel="← more equal · Gini coefficient of the pulls", ylabel="reward, relative to Optimal's")
     axes.margins(0.12, 0.1)
     return line

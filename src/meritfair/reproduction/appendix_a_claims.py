@@ -26,20 +26,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, weights
-from meritfair.simulation.metrics import interval, ratio_interval
+from meritfair.simulation.metrics import Interval, interval, ratio_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from meritfair.core.arrays import FloatArray
-    from meritfair.simulation.metrics import Interval
-
-    _Answers: TypeAlias = Sequence[tuple["Pair", bool | None]]
 
 __all__ = ["AS_GOOD", "STRENGTHS", "VERSIONS", "Evidence", "Pair", "Panel", "Player"]
 
@@ -84,11 +81,8 @@ class Player:
     @property
     def label(self) -> str:
         """What people call it."""
-        return {
-            "merit-fair": f"MF-RMAB, {self.setting}",
-            "fawt-q": f"FaWT-Q ({VERSIONS.get(self.version)}), {self.setting}",
-            "optimal": "Optimal",
-        }[self.kind]
+        name = {"merit-fair": "MF-RMAB, ", "fawt-q": f"FaWT-Q ({VERSIONS.get(self.version)}), ", "optimal": "Optimal"}
+        return name[self.kind] + self.setting
 
     @property
     def setting(self) -> str:
@@ -166,16 +160,20 @@ class Pair(NamedTuple):
         return self.panel.mean(self.one.gini - self.other.gini)
 
     @property
+    def worst(self) -> Interval:
+        """By how much the arm of least benefit gets more by one, in parts of an equal share."""
+        return self.panel.mean(self.one.worst - self.other.worst)
+
+    @property
     def reward_at_same_gini(self) -> Interval:
         """The reward of MF-RMAB as a multiple of that of the other policy, at the other's Gini coefficient.
 
         It is read off straight lines between the c that were played and Optimal, which is what c grows to.
         """
-        ours, weight = (
-            (*self.panel.of("merit-fair"), self.panel.optimal),
-            weights(len(self.other.gini), self.panel.seed),
-        )
-        ginis, rewards = (np.stack(each, axis=1) for each in zip(*((weight @ p.gini, weight @ p.reward) for p in ours)))
+        weight = weights(len(self.other.gini), self.panel.seed)
+        ours = (*self.panel.of("merit-fair"), self.panel.optimal)
+        ginis = np.stack([weight @ each.gini for each in ours], axis=1)
+        rewards = np.stack([weight @ each.reward for each in ours], axis=1)
         at, theirs = weight @ self.other.gini, weight @ self.other.reward
         reached = (at >= ginis.min(axis=1)) & (at <= ginis.max(axis=1))
         reward = np.array([np.interp(x, *each) for x, *each in zip(at, ginis, rewards, strict=True)])
@@ -188,7 +186,7 @@ class Evidence:
 
     panels: tuple[Panel, ...]
 
-    def pairs(self, knobs: Sequence[int] = STRENGTHS) -> list[Pair]:
+    def pairs(self, *knobs: int) -> list[Pair]:
         """Return every MF-RMAB with one of these c beside every FaWT-Q of the same size."""
         return [
             Pair(panel, one, other)
@@ -197,50 +195,8 @@ class Evidence:
             for other in panel.of("fawt-q")
         ]
 
-    @cached_property
-    def rivals(self) -> list[Pair]:
-        """Optimal beside every FaWT-Q."""
-        return [Pair(panel, panel.optimal, other) for panel in self.panels for other in panel.of("fawt-q")]
-
-    @cached_property
-    def more_equal(self) -> _Answers:
-        """Whether a moderate c is more equal than each L."""
-        return [(pair, below(pair.unequal, 0.0)) for pair in self.pairs(_MODERATE)]
-
-    @cached_property
-    def rewards(self) -> list[Interval]:
-        """The reward of each moderate c as a multiple of that of each L."""
-        return [pair.rewarded for pair in self.pairs(_MODERATE)]
-
-    @cached_property
-    def same_gini(self) -> list[tuple[Pair, Interval]]:
-        """The reward of MF-RMAB as a multiple of that of each L at the same inequality."""
-        return [(pair, pair.reward_at_same_gini) for pair in self.rivals]
-
-    @cached_property
-    def ahead(self) -> list[Pair]:
-        """Pairs in which MF-RMAB is surely more equal and more rewarding."""
-        return [pair for pair in self.pairs() if below(pair.unequal, 0.0) and above(pair.rewarded, 1.0)]
-
-    @cached_property
-    def behind(self) -> list[Pair]:
-        """Pairs in which FaWT-Q is."""
-        return [pair for pair in self.pairs() if above(pair.unequal, 0.0) and below(pair.rewarded, 1.0)]
-
-    @cached_property
-    def worst_gets_more(self) -> _Answers:
-        """Whether a moderate c gives the arm of least benefit more than each L does."""
-        return [
-            (pair, above(pair.panel.mean(pair.one.worst - pair.other.worst), 0.0)) for pair in self.pairs(_MODERATE)
-        ]
-
-    def of_optimal(self, c: int) -> list[Pair]:
-        """Return MF-RMAB with this c beside Optimal, for each size."""
-        return [Pair(panel, panel.of("merit-fair", [c])[0], panel.optimal) for panel in self.panels]
-
-    @cached_property
     def steps(self) -> list[Pair]:
-        """Each c and L beside the one before it."""
+        """Return each c and L beside the one before it."""
         return [
             Pair(panel, more, less)
             for panel in self.panels
@@ -248,35 +204,32 @@ class Evidence:
             for less, more in pairwise(panel.of(kind))
         ]
 
-    @cached_property
-    def rising(self) -> dict[str, list[bool | None]]:
-        """Whether reward and inequality rise with each step of c and L."""
-        return {
-            "reward": [above(step.rewarded, 1.0) for step in self.steps],
-            "gini": [above(step.unequal, 0.0) for step in self.steps],
-        }
+    def beside_optimal(self, c: int) -> list[Pair]:
+        """Return MF-RMAB with this c beside Optimal, for each size."""
+        return [Pair(panel, panel.of("merit-fair", [c])[0], panel.optimal) for panel in self.panels]
 
-    @cached_property
-    def as_good(self) -> list[bool | None]:
-        """Whether the reward of each moderate c is as good as that of each L."""
-        return [above(each, AS_GOOD) for each in self.rewards]
+    def same_gini(self) -> list[Interval]:
+        """Return the reward of MF-RMAB as a multiple of that of each L at the same inequality."""
+        return [pair.reward_at_same_gini for pair in self.pairs(STRENGTHS[0])]
 
     @cached_property
     def verdicts(self) -> dict[str, bool | None]:
         """Whether each sentence of the appendix holds, in order."""
+        moderate, steps = self.pairs(*_MODERATE), self.steps()
         theirs = [(panel, each) for panel in self.panels for each in panel.of("fawt-q")]
         return {
-            "egalitarian": every(answer for _, answer in self.more_equal),
-            "rewarding": every(self.as_good),
-            "both": every(above(found, AS_GOOD) for _, found in self.same_gini),
+            "egalitarian": every(below(pair.unequal, 0.0) for pair in moderate),
+            "rewarding": every(above(pair.rewarded, AS_GOOD) for pair in moderate),
+            "both": every(above(each, AS_GOOD) for each in self.same_gini()),
             "focus": every(above(panel.mean(each.top), _FOCUS) for panel, each in theirs),
             "ignores": every(below(panel.mean(each.worst), _IGNORED) for panel, each in theirs),
-            "worst": every(answer for _, answer in self.worst_gets_more),
-            **{f"greedy_{c}": self._is_nearly_greedy(c) for c in STRENGTHS[-2:]},
-            "knobs": every([*self.rising["reward"], *self.rising["gini"]]),
+            "worst": every(above(pair.worst, 0.0) for pair in moderate),
+            **{f"greedy_{c}": every(map(_is_nearly_greedy, self.beside_optimal(c))) for c in STRENGTHS[-2:]},
+            "knobs": every(
+                above(value, bar) for step in steps for value, bar in ((step.rewarded, 1), (step.unequal, 0))
+            ),
         }
 
-    def _is_nearly_greedy(self, c: int) -> bool | None:
-        pairs = self.of_optimal(c)
-        rewards = [above(pair.rewarded, _OPTIMAL) for pair in pairs]
-        return every([*rewards, *(above(pair.gini_ratio, _LITTLE_FAIRNESS) for pair in pairs)])
+
+def _is_nearly_greedy(pair: Pair) -> bool | None:
+    return every([above(pair.rewarded, _OPTIMAL), above(pair.gini_ratio, _LITTLE_FAIRNESS)])

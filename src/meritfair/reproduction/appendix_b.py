@@ -10,6 +10,7 @@ to other arms to be Optimal's: half the L1 distance of their exposures, divided 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
@@ -19,24 +20,22 @@ import numpy as np
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, spread, weights
 from meritfair.model.exposure import merit_share
 from meritfair.model.merit import Exponential
-from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, outcome_of
+from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.growth import exponents
 from meritfair.reproduction.panels import USUAL, Panel, draw_grid, growth_rows, make_panel
-from meritfair.reproduction.prose import compose
+from meritfair.reproduction.prose import Rows, compose, place
 from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.figure import Figure
 
     from meritfair.core.arrays import FloatArray
-    from meritfair.lab.spec import Spec
     from meritfair.lab.tasks import Outcome
-    from meritfair.reproduction.artefact import Findings, Results, Scale
     from meritfair.simulation.metrics import Interval
 
-__all__ = ["APPENDIX_B_C1", "APPENDIX_B_C10", "change", "on_average"]
+__all__ = ["APPENDIX_B", "change", "on_average"]
 
 _ALL = (1, 3, 10)
 _USUAL_C = 3
@@ -66,7 +65,7 @@ def on_average(found: Sequence[FloatArray], *, ratios: bool = True) -> dict[str,
     return {label: interval_of(row) for label, row in zip(DATASETS.values(), means, strict=True)}
 
 
-def _specs(scale: Scale, c: int) -> tuple[Spec, ...]:
+def _specs(scale: Scale, c: int) -> Specs:
     everything = {"datasets": tuple(DATASETS), "sizes": SIZES}
     merits = tuple(f"exponential:c={each}" for each in _ALL)
     return (
@@ -77,71 +76,71 @@ def _specs(scale: Scale, c: int) -> tuple[Spec, ...]:
 
 def _analyse(results: Results, scale: Scale, c: int) -> Findings:
     panels = tuple(make_panel(results, scale, *each, c, (*USUAL, "reference")) for each in _SETTINGS)
-    changes = []
+    changes, rows = [], []
     for each in _SETTINGS:
-        other, usual = (outcome_of(results, scale, *each, c=value) for value in (c, _USUAL_C))
+        other, usual = (scale.outcome(results, *each, c=value) for value in (c, _USUAL_C))
         changes.append(change(other, usual, scale.seed))
-    found = {kind: [each[kind] for each in changes] for kind in changes[0]}
-    averages = {kind: on_average(values, ratios=kind != "exponent") for kind, values in found.items()}
-    singles = {kind: [interval_of(values) for values in each] for kind, each in found.items()}
-    bars = {kind: 0.0 if kind == "exponent" else 1.0 for kind in found}
-    more = {kind: every(above(each, bars[kind]) for each in averages[kind].values()) for kind in found}
-    verdicts: dict[str, bool | None]
-    if c < _USUAL_C:
-        moved = [True if below(each, 1.0) or above(each, 1.0) else None for each in singles["regret"]]
-        verdicts = {"influences": every(moved), "spread": more["spread"], "relative": more["relative"]}
-        own: dict[str, Any] = {"moved": moved}
-    else:
-        own = {"uneven": _most_uneven(results, scale), **_distances(results, scale)}
-        verdicts = {"higher": more["regret"], "more_linear": more["exponent"]}
-        verdicts |= {"uniform": own["uneven"] < 1e-9, "nearer": every(own["nearer"])}
-    rows = [
-        {"dataset": panel.dataset, "n_arms": panel.n_arms, "budget": panel.budget}
-        | {kind: values[k] for kind, values in singles.items()}
-        for k, panel in enumerate(panels)
-    ]
+        rows.append(place(usual.setting) | {kind: interval_of(values) for kind, values in changes[-1].items()})
+    averages = {kind: on_average([each[kind] for each in changes], ratios=kind != "exponent") for kind in changes[0]}
     return compose(
         "appendix-b",
         scale,
         panels,
-        verdicts=verdicts,
-        long_run=verdicts,
         tables={f"appendix-b-c{c}-regret": growth_rows(panels), f"appendix-b-c{c}-change": rows},
         c=c,
+        rows=rows,
         averages=averages,
-        singles=singles,
-        alone={kind: [above(each, bars[kind]) for each in values] for kind, values in singles.items()},
-        **own,
+        **(_low(rows, averages) if c < _USUAL_C else _high(results, scale, averages)),
     )
+
+
+def _low(rows: Rows, averages: Mapping[str, Mapping[str, Interval]]) -> dict[str, Any]:
+    """Return what holds of a small c."""
+    moved = [True if below(row["regret"], 1.0) or above(row["regret"], 1.0) else None for row in rows]
+    more = {kind: every(above(each, 1.0) for each in averages[kind].values()) for kind in ("spread", "relative")}
+    verdicts = {"influences": every(moved), **more}
+    return {"verdicts": verdicts, "long_run": verdicts, "moved": moved}
+
+
+def _high(results: Results, scale: Scale, averages: Mapping[str, Mapping[str, Interval]]) -> dict[str, Any]:
+    """Return what holds of a large c."""
+    uneven, (far, nearer) = _most_uneven(results, scale), _distances(results, scale)
+    verdicts = {
+        "higher": every(above(each, 1.0) for each in averages["regret"].values()),
+        "more_linear": every(above(each, 0.0) for each in averages["exponent"].values()),
+        "uniform": uneven < 1e-9,
+        "nearer": every(nearer),
+    }
+    return {"verdicts": verdicts, "long_run": verdicts, "uneven": uneven, "far": far, "nearer": nearer}
 
 
 def _most_uneven(results: Results, scale: Scale) -> float:
     """Return by which part shares with c = 0 differ from 1/N at most, on all arms that were played."""
     gaps = []
     for each in _SETTINGS:
-        shares = merit_share(Exponential(0.0)(outcome_of(results, scale, *each).by_arm["benefit"]))
+        shares = merit_share(Exponential(0.0)(scale.outcome(results, *each).by_arm["benefit"]))
         gaps.append(float(np.abs(shares * shares.shape[-1] - 1).max()))
     return max(gaps)
 
 
-def _distances(results: Results, scale: Scale) -> dict[str, Any]:
+def _distances(results: Results, scale: Scale) -> tuple[dict[int, list[float]], list[bool | None]]:
     """Return how far MF-RMAB is from Optimal in each setting, by c, and whether it is nearer with each step of c."""
     far: dict[int, list[float]] = {c: [] for c in _ALL}
     nearer = []
     for each in _SETTINGS:
-        greedy = outcome_of(results, scale, *each, "optimal", _ALL[-1]).by_arm["exposure"]
+        greedy = scale.outcome(results, *each, "optimal", _ALL[-1]).by_arm["exposure"]
         weight = weights(len(greedy), scale.seed)
-        apart = [np.abs(outcome_of(results, scale, *each, c=c).by_arm["exposure"] - greedy).sum(axis=1) for c in _ALL]
+        apart = [np.abs(scale.outcome(results, *each, c=c).by_arm["exposure"] - greedy).sum(axis=1) for c in _ALL]
         means = [weight @ (distance / (2 * each[1][1])) for distance in apart]
         for c, mean in zip(_ALL, means, strict=True):
             far[c].append(float(mean[0]))
         nearer += [below(interval_of(after - before), 0.0) for before, after in pairwise(means)]
-    return {"far": far, "nearer": nearer}
+    return far, nearer
 
 
 def _draw(panels: tuple[Panel, ...]) -> Figure:
     with new_figure(6.8) as figure:
-        draw_grid(figure, panels, _DRAWN)
+        draw_grid(figure, [replace(each, lines={name: each.lines[name] for name in _DRAWN}) for each in panels])
     return figure
 
 
@@ -150,5 +149,4 @@ def _artefact(c: int) -> Artefact:
     return Artefact(f"appendix-b-c{c}", title, specs, analyse, _draw)
 
 
-APPENDIX_B_C1 = _artefact(1)
-APPENDIX_B_C10 = _artefact(10)
+APPENDIX_B = tuple(map(_artefact, (1, 10)))

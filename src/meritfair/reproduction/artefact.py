@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["DATASETS", "SIZES", "Artefact", "Findings", "PaperTable", "Results", "Scale", "Verdict", "outcome_of"]
+__all__ = ["DATASETS", "SIZES", "Artefact", "Findings", "PaperTable", "Results", "Scale", "Specs", "Verdict"]
 
 # the authors' instances; for CPAP those that their Table 1 fits
 DATASETS = {"synthetic": "Synthetic", "synthetic-alternate": "Synthetic-alternate", "cpap:reseed=false": "CPAP"}
 SIZES = ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20))
 
 Results: TypeAlias = Mapping[Setting, Outcome]
+Specs: TypeAlias = tuple[Spec, ...]
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,8 @@ class Scale:
     @property
     def note(self) -> str:
         """What a figure has to say of it, empty at full scale."""
-        if not self.quick:
-            return ""
-        return f"Quick look: {self.episodes:,} episodes and {self.runs} runs; the paper has 10,000 and 30"
+        text = f"Quick look: {self.episodes:,} episodes and {self.runs} runs; the paper has 10,000 and 30"
+        return text if self.quick else ""
 
     def episodes_of(self, paper: int) -> int:
         """Return how many episodes to play where the paper has another number, in proportion, but 50 at least."""
@@ -52,6 +52,15 @@ class Scale:
         """Return a spec on the authors' instances at this scale; what is given comes first."""
         same = {"episodes": self.episodes, "runs": self.runs, "seed": self.seed, "authors": True}
         return Spec(**{**same, **settings})
+
+    def outcome(
+        self, results: Results, dataset: str, size: tuple[int, int], policy: str = "merit-fair", c: int = 3, **more: Any
+    ) -> Outcome:
+        """Return the outcome of a policy on a data set of the paper, with merit exp(c · benefit)."""
+        merits = (f"exponential:c={c}",)
+        spec = self.spec(datasets=(dataset,), sizes=(size,), policies=(policy,), merits=merits, **more)
+        (setting,) = spec.settings()
+        return results[setting]
 
 
 @dataclass(frozen=True)
@@ -147,22 +156,6 @@ class Artefact:
 
     name: str
     title: str
-    specs: Callable[[Scale], tuple[Spec, ...]]
+    specs: Callable[[Scale], Specs]
     analyse: Callable[[Results, Scale], Findings]
     draw: Callable[[Any], Figure]
-
-
-def outcome_of(
-    results: Results,
-    scale: Scale,
-    dataset: str,
-    size: tuple[int, int],
-    policy: str = "merit-fair",
-    c: int = 3,
-    **settings: Any,
-) -> Outcome:
-    """Return the outcome of a policy on a data set of the paper, with merit exp(c · benefit)."""
-    merits = (f"exponential:c={c}",)
-    spec = scale.spec(datasets=(dataset,), sizes=(size,), policies=(policy,), merits=merits, **settings)
-    (setting,) = spec.settings()
-    return results[setting]

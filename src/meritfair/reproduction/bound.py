@@ -15,35 +15,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meritfair.lab.resampling import below, every
 from meritfair.model import theory
-from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, outcome_of
+from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, Band, add_legend, band, draw_band, label_steps
-from meritfair.reproduction.prose import compose
-from meritfair.simulation.metrics import Interval, interval
+from meritfair.reproduction.prose import Rows, compose, place
+from meritfair.simulation.metrics import interval
 from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from meritfair.core.arrays import BoolArray, FloatArray
-    from meritfair.lab.spec import Spec
     from meritfair.lab.tasks import Outcome
+    from meritfair.model.merit import Merit
 
 __all__ = ["THEOREM_5_5", "Bounds", "bounds", "first_useful", "make_bounds"]
 
 _SIZE = (5, 1)
 _STRENGTHS = (1, 3, 10)
 _SHOWN = 3  # the c of the figure
+_CONSTANTS = ("first_valid_episode", "coverage_gap", "largest_eta", "largest_omega")  # of the theorem, of each run
 _EPSILON = 0.01  # to which the paper clips
-_GRID = 10.0 ** np.arange(0.0, 60.0, 0.01)  # numbers of episodes at which bounds are held against 2T
+_GRID = 10.0 ** np.arange(0.0, 60.0, 0.01)  # numbers of episodes at which bounds are compared with 2T
 _GREY = "#777777"
 
 
@@ -53,55 +55,28 @@ class Bounds:
 
     Attributes
     ----------
-    dataset : str
-        Its title.
-    c : int
-        Of the merit exp(c · benefit).
     regret : Band
         As measured.
     trivial : ndarray, shape (points,)
         2T, at the steps of `regret`.
-    total, coverage_gap, first_valid_episode : Interval
-        Regret of the whole run, G and t0 as means over runs.
     theorem, ours : ndarray, shape (runs, points)
         Bounds of the runs that have one, at the steps of `regret`; NaN up to t0.
-    eta, omega : float
-        Medians over these runs.
-    below : int
-        In how many of them regret is below the theorem's bound wherever it applies.
-    useful : float
-        From how many episodes on the theorem's bound is below 2T: the median of these runs.
-    runs : int
-        All runs, those without a bound too.
-    gap_limit : float
-        What Lemma 5.1 allows for G; infinite where it says nothing.
+    row : dict
+        What the table says: regret of the whole run, t0 and G as intervals over all runs; eta, omega and the bounds at
+        the end as medians of the runs that have one; from how many episodes on the theorem's bound is below 2T; in how
+        many runs regret is below it wherever it applies; what Lemma 5.1 allows for G, infinite where it says nothing.
     """
 
-    dataset: str
-    c: int
     regret: Band
     trivial: FloatArray
-    total: Interval
-    coverage_gap: Interval
-    first_valid_episode: Interval
     theorem: FloatArray
     ours: FloatArray
-    eta: float
-    omega: float
-    below: int
-    useful: float
-    runs: int
-    gap_limit: float
-
-    @property
-    def last(self) -> float:
-        """The theorem's bound at the end: the median over runs, NaN if none has one."""
-        return _median(self.theorem[:, -1])
+    row: dict[str, Any]
 
     @property
     def times(self) -> float:
-        """How many times the regret the theorem's bound is at the end."""
-        return self.last / self.total.mean
+        """How many times the regret the theorem's bound is at the end, NaN if no run has one."""
+        return float(self.row["bound_median"] / self.row["fairness_regret"].mean)
 
 
 def bounds(outcome: Outcome, episodes: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -109,17 +84,10 @@ def bounds(outcome: Outcome, episodes: FloatArray) -> tuple[FloatArray, FloatArr
     reached = _reached(outcome)
     merit: Merit = outcome.setting.criterion.merit
     theirs, ours = [], []
+    same: dict[str, Any] = {"n_arms": outcome.setting.n_arms, "merit": merit, "delta": outcome.setting.delta}
     for run in np.flatnonzero(reached):
-        t0 = float(outcome.measures["first_valid_episode"][run])
-        known: dict[str, Any] = {
-            "n_arms": outcome.setting.n_arms,
-            "merit": merit,
-            "delta": outcome.setting.delta,
-            "first_valid_episode": t0,
-            "coverage_gap": float(outcome.measures["coverage_gap"][run]),
-            "eta": float(outcome.measures["largest_eta"][run]),
-        }
-        omega = float(outcome.measures["largest_omega"][run])
+        t0, G, eta, omega = (float(outcome.measures[name][run]) for name in _CONSTANTS)
+        known = {**same, "first_valid_episode": t0, "coverage_gap": G, "eta": eta}
         applies = episodes > t0
         theirs.append(np.where(applies, theory.regret_bound(episodes, omega=omega, **known), np.nan))
         ours.append(np.where(applies, theory.exposure_regret_bound(episodes, budget=1, **known), np.nan))
@@ -142,31 +110,31 @@ def first_useful(bound: FloatArray, episodes: FloatArray) -> FloatArray:
     return np.append(episodes, np.inf)[first]
 
 
-def make_bounds(outcome: Outcome, dataset: str, c: int, seed: int) -> Bounds:
+def make_bounds(outcome: Outcome, c: int, seed: int) -> Bounds:
     """Return what is known of the theorem on one data set with one merit."""
     reached = _reached(outcome)
     kept = outcome.episodes.astype(np.float64)
     theorem, ours = bounds(outcome, kept)
-    regret = outcome.curves["fairness_regret"][reached]
     setting, measures = outcome.setting, outcome.measures
     merit = setting.criterion.merit
-    return Bounds(
-        dataset=dataset,
-        c=c,
-        regret=band(outcome),
-        trivial=2 * kept,
-        total=interval(measures["fairness_regret"], seed),
-        coverage_gap=interval(measures["coverage_gap"], seed),
-        first_valid_episode=interval(measures["first_valid_episode"], seed),
-        theorem=theorem,
-        ours=ours,
-        eta=_median(measures["largest_eta"][reached]),
-        omega=_median(measures["largest_omega"][reached]),
-        below=int((~(regret > theorem)).all(axis=1).sum()),
-        useful=_median(first_useful(bounds(outcome, _GRID)[0], _GRID)),
-        runs=len(outcome.runs),
-        gap_limit=theory.coverage_gap_limit(_EPSILON, setting.n_arms, setting.budget, setting.horizon, merit),
-    )
+    row = {
+        **place(setting),
+        "c": c,
+        "t0": interval(measures["first_valid_episode"], seed),
+        "G": interval(measures["coverage_gap"], seed),
+        "G_limit": theory.coverage_gap_limit(_EPSILON, setting.n_arms, setting.budget, setting.horizon, merit),
+        "eta_median": _median(measures["largest_eta"][reached]),
+        "omega_median": _median(measures["largest_omega"][reached]),
+        "fairness_regret": interval(measures["fairness_regret"], seed),
+        "trivial_limit": 2 * setting.episodes,
+        "bound_median": _median(theorem[:, -1]),
+        "our_bound_median": _median(ours[:, -1]),
+        "useful_from_median": _median(first_useful(bounds(outcome, _GRID)[0], _GRID)),
+        "runs": len(outcome.runs),
+        "runs_with_bound": len(theorem),
+        "runs_below_bound": int((~(outcome.curves["fairness_regret"][reached] > theorem)).all(axis=1).sum()),
+    }
+    return Bounds(band(outcome), 2 * kept, theorem, ours, row)
 
 
 def _reached(outcome: Outcome) -> BoolArray:
@@ -178,66 +146,39 @@ def _median(values: FloatArray) -> float:
     return float(np.median(values)) if len(values) else math.nan
 
 
-def _specs(scale: Scale) -> tuple[Spec, ...]:
+def _specs(scale: Scale) -> Specs:
     merits = tuple(f"exponential:c={c}" for c in _STRENGTHS)
     return (scale.spec(datasets=tuple(DATASETS), sizes=(_SIZE,), policies=("merit-fair",), merits=merits),)
 
 
 def _analyse(results: Results, scale: Scale) -> Findings:
-    found = tuple(
-        make_bounds(outcome_of(results, scale, name, _SIZE, c=c), title, c, scale.seed)
-        for c in _STRENGTHS
-        for name, title in DATASETS.items()
-    )
-    panels = tuple(each for each in found if each.c == _SHOWN)
-    known = [each for each in found if not math.isnan(each.last)]
-    limited = [each for each in found if math.isfinite(each.gap_limit)]  # an infinite limit says nothing
-    useful = [each.last < 2 * scale.episodes for each in known]
-    lemma = [below(each.coverage_gap, each.gap_limit) for each in limited]
+    cases = product(_STRENGTHS, DATASETS)
+    found = [make_bounds(scale.outcome(results, dataset, _SIZE, c=c), c, scale.seed) for c, dataset in cases]
+    rows = [each.row for each in found]
+    known = [each for each in found if len(each.theorem)]
+    useful = [each.row["bound_median"] < each.row["trivial_limit"] for each in known]
+    lemma = [below(row["G"], row["G_limit"]) for row in rows if math.isfinite(row["G_limit"])]  # infinite says nothing
     return compose(
         "theorem-5-5",
         scale,
-        panels,
+        tuple(each for each in found if each.row["c"] == _SHOWN),
         verdicts={
-            "keeps": _keeps(found, _specs(scale)[0].delta),
+            "keeps": _keeps(rows, _specs(scale)[0].delta),
             "useful": every(useful) if useful else None,
             "lemma": every(lemma) if lemma else None,
         },
-        tables={"theorem-5-5": [_row(each, scale) for each in found]},
-        found=found,
+        tables={
+            "theorem-5-5": [row | {name: row[name].mean for name in ("t0", "G", "fairness_regret")} for row in rows]
+        },
+        rows=rows,
         known=known,
-        limited=limited,
-        strengths=_STRENGTHS,
     )
 
 
-def _keeps(found: Sequence[Bounds], delta: float) -> bool | None:
+def _keeps(rows: Rows, delta: float) -> bool | None:
     """Judge the theorem itself: of all runs, a part delta may be above the bound."""
-    runs, below_bound = sum(len(each.theorem) for each in found), sum(each.below for each in found)
-    return runs - below_bound <= delta * runs if runs else None
-
-
-def _row(each: Bounds, scale: Scale) -> Mapping[str, Any]:
-    """Return a row of the table."""
-    return {
-        "dataset": each.dataset,
-        "n_arms": _SIZE[0],
-        "budget": _SIZE[1],
-        "c": each.c,
-        "t0": each.first_valid_episode.mean,
-        "G": each.coverage_gap.mean,
-        "G_limit": each.gap_limit,
-        "eta_median": each.eta,
-        "omega_median": each.omega,
-        "fairness_regret": each.total.mean,
-        "trivial_limit": 2 * scale.episodes,
-        "bound_median": each.last,
-        "our_bound_median": _median(each.ours[:, -1]),
-        "useful_from_median": each.useful,
-        "runs": each.runs,
-        "runs_with_bound": len(each.theorem),
-        "runs_below_bound": each.below,
-    }
+    runs, below_bound = (sum(row[name] for row in rows) for name in ("runs_with_bound", "runs_below_bound"))
+    return bool(runs - below_bound <= delta * runs) if runs else None
 
 
 def _draw(panels: Sequence[Bounds]) -> Figure:
@@ -245,7 +186,7 @@ def _draw(panels: Sequence[Bounds]) -> Figure:
         many = figure.subplots(1, len(panels), sharex=True, sharey=True)
         for axes, shown_here in zip(many, panels, strict=True):
             lines = _draw_panel(axes, shown_here)
-            axes.set(title=shown_here.dataset)
+            axes.set(title=shown_here.row["dataset"])
         many[0].set_ylabel("regret, added up over episodes")
         labels = ["Theorem 5.5", "bound of docs/theory.md", "trivial limit 2T", "MF-RMAB, measured"]
         add_legend(figure, lines, labels)

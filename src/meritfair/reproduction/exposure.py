@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meritfair.lab.resampling import above, below
-from meritfair.reproduction.artefact import Artefact, outcome_of
+from meritfair.reproduction.artefact import Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.prose import compose
 from meritfair.simulation.metrics import Interval, interval
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from meritfair.core.arrays import FloatArray
-    from meritfair.lab.spec import Spec
     from meritfair.lab.tasks import Outcome
-    from meritfair.reproduction.artefact import Findings, Results, Scale
 
 __all__ = ["FIGURE_1", "PolicyExposure", "policy_exposure"]
 
@@ -46,21 +44,16 @@ _MISPLACED = 0.05  # of the pulls
 class PolicyExposure:
     """What one policy gave, arms in order of their true benefit in each run.
 
-    ``exposure`` and ``fair`` have shape (runs, N); ``by_rank`` has rows mean, low and high, shape (3, N).
-    ``suboptimal`` is the part of the pulls that sub-optimal arms had, ``ignored`` the part of these arms that is
-    ignored.
+    ``exposure`` and ``fair`` have shape (runs, N); ``by_rank`` has the mean exposure of each rank. ``suboptimal`` is
+    the part of the pulls that sub-optimal arms had, ``ignored`` the part of these arms that is ignored.
     """
 
     exposure: FloatArray
     fair: FloatArray
-    by_rank: FloatArray
+    by_rank: list[Interval]
     misplaced: Interval
     suboptimal: Interval
     ignored: Interval
-
-    def at_rank(self, rank: int) -> Interval:
-        """Return the mean exposure of the arms of a rank, from least to most benefit."""
-        return Interval(*self.by_rank[:, rank].tolist())
 
 
 def policy_exposure(outcome: Outcome, seed: int = 0) -> PolicyExposure:
@@ -71,23 +64,23 @@ def policy_exposure(outcome: Outcome, seed: int = 0) -> PolicyExposure:
     return PolicyExposure(
         exposure=given,
         fair=fair,
-        by_rank=np.array([interval(column, seed) for column in given.T]).T,
+        by_rank=[interval(column, seed) for column in given.T],
         misplaced=interval(np.abs(given - fair).sum(axis=1) / (2 * budget), seed),
         suboptimal=interval(others.sum(axis=1) / budget, seed),
         ignored=interval((others < _IGNORED).mean(axis=1), seed),
     )
 
 
-def _specs(scale: Scale) -> tuple[Spec, ...]:
+def _specs(scale: Scale) -> Specs:
     return (scale.spec(datasets=(_DATASET,), sizes=(_SIZE,), policies=tuple(_LABELS)),)
 
 
 def _analyse(results: Results, scale: Scale) -> Findings:
-    found = {name: policy_exposure(outcome_of(results, scale, _DATASET, _SIZE, name), scale.seed) for name in _LABELS}
+    found = {name: policy_exposure(scale.outcome(results, _DATASET, _SIZE, name), scale.seed) for name in _LABELS}
     theirs, ours = found["optimal"], found["merit-fair"]
     verdicts = {"ignores": above(theirs.ignored, _TENDS), "fair": below(ours.misplaced, _MISPLACED)}
     ranks = [
-        {"rank": k + 1, "fair_exposure": due, "optimal": theirs.at_rank(k), "merit_fair": ours.at_rank(k)}
+        {"rank": k + 1, "fair_exposure": due, "optimal": theirs.by_rank[k], "merit_fair": ours.by_rank[k]}
         for k, due in enumerate(theirs.fair.mean(axis=0).tolist())
     ]
     return compose(
@@ -97,8 +90,6 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         verdicts=verdicts,
         long_run=verdicts,
         tables={"figure-1-exposure": ranks},
-        theirs=theirs,
-        ours=ours,
         due=interval(theirs.fair[:, : -_SIZE[1]].sum(axis=1) / _SIZE[1], scale.seed),
         ignored=_IGNORED,
         misplaced=_MISPLACED,
@@ -118,7 +109,7 @@ def _draw_ranks(axes: Axes, policies: dict[str, PolicyExposure]) -> list[Any]:
     """Draw bars by rank, with intervals and fair exposures; return a mark of each kind."""
     marks: list[Any] = []
     for number, (name, each) in enumerate(policies.items()):
-        mean, low, high = each.by_rank
+        mean, low, high = np.array(each.by_rank).T
         beside = np.arange(1, len(mean) + 1) + 0.4 * (number - 0.5)
         hatch = "//" * (name == "optimal")
         marks.append(axes.bar(beside, mean, 0.4, color=COLORS[name], hatch=hatch, edgecolor="white"))
@@ -136,8 +127,7 @@ def _draw_arms(axes: Axes, policies: dict[str, PolicyExposure]) -> None:
     """Draw each arm of each run by its fair exposure."""
     axes.plot([0, 1], [0, 1], color="black", linewidth=1, linestyle=":")
     for name, each in policies.items():
-        points = each.fair.ravel(), each.exposure.ravel()
-        axes.plot(*points, _MARKS[name], color=COLORS[name], alpha=0.7, markersize=4)
+        axes.plot(each.fair.ravel(), each.exposure.ravel(), _MARKS[name], color=COLORS[name], alpha=0.7, markersize=4)
     axes.set(title="Each arm of each run", xlabel="fair exposure", ylabel="exposure", xlim=(0, 1), ylim=(-0.02, 1.02))
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from meritfair.lab.tasks import Outcome
     from meritfair.simulation.metrics import Interval
 
-__all__ = ["LINEAR", "SUBLINEAR", "exponent", "exponents", "is_linear", "is_sublinear", "slope"]
+__all__ = ["LINEAR", "SUBLINEAR", "between", "exponent", "exponents", "is_linear", "is_sublinear", "slope"]
 
 SUBLINEAR, LINEAR = 0.75, 0.95
 _FROM = 0.1  # the part of a run that is left out
@@ -71,3 +71,8 @@ def is_sublinear(found: Iterable[Interval]) -> bool | None:
 def is_linear(found: Iterable[Interval]) -> bool | None:
     """Return whether all exponents are above the bar."""
     return every(above(each, LINEAR) for each in found)
+
+
+def between(value: Interval, low: float, high: float) -> bool | None:
+    """Return whether a value lies between two bars, None if its interval does not tell."""
+    return every([above(value, low), below(value, high)])

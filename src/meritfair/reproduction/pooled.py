@@ -12,15 +12,16 @@ same runs, with a 95 % bootstrap interval. Up to 2 % either way counts as nothin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, weights
-from meritfair.reproduction.artefact import DATASETS, Artefact, outcome_of
+from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.estimates import ESTIMATORS, Curves, draw_curves
 from meritfair.reproduction.figures import COLORS, Band, add_legend, band, draw_band
-from meritfair.reproduction.prose import compose
+from meritfair.reproduction.growth import between
+from meritfair.reproduction.prose import Rows, compose
 from meritfair.simulation.metrics import Interval, interval, ratio_interval
 from meritfair.simulation.plots import new_figure
 
@@ -31,10 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from meritfair.core.arrays import FloatArray
-    from meritfair.lab.spec import Spec
     from meritfair.lab.tasks import Outcome
-    from meritfair.reproduction.artefact import Findings, Results, Scale
-    from meritfair.reproduction.prose import Rows
 
 __all__ = ["POOLED", "Gain", "Numbers"]
 
@@ -62,8 +60,7 @@ class Gain:
         return interval_of(self.saved[:, _index(self.rounds, rounds)])
 
 
-@dataclass(frozen=True)
-class Numbers:
+class Numbers(NamedTuple):
     """What the figure shows: curves of each data set, and what pooling saves."""
 
     curves: tuple[Curves, ...]
@@ -75,7 +72,7 @@ def _settings(scale: Scale) -> dict[str, Any]:
     return {"episodes": scale.episodes_of(4 * _ROUNDS), "horizon": 1, "carry_states": True}
 
 
-def _specs(scale: Scale) -> tuple[Spec, ...]:
+def _specs(scale: Scale) -> Specs:
     policies = tuple(_POLICIES.values())
     return (scale.spec(datasets=tuple(DATASETS), sizes=(_SIZE,), policies=policies, **_settings(scale)),)
 
@@ -99,9 +96,7 @@ def _gain(label: str, mean: Outcome, pooled: Outcome, seed: int) -> Gain:
 def _analyse(results: Results, scale: Scale) -> Findings:
     settings = _settings(scale)
     found = {
-        label: {
-            name: outcome_of(results, scale, dataset, _SIZE, policy, **settings) for name, policy in _POLICIES.items()
-        }
+        label: {name: scale.outcome(results, dataset, _SIZE, policy, **settings) for name, policy in _POLICIES.items()}
         for dataset, label in DATASETS.items()
     }
     gains = {label: _gain(label, of["mean"], of["pooled"], scale.seed) for label, of in found.items()}
@@ -114,10 +109,10 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         Numbers(curves, tuple(gains.values())),
         verdicts={
             "cpap": above(early["CPAP"], _SAVED),
-            "synthetic": _is_nothing(early["Synthetic"]),
+            "synthetic": between(early["Synthetic"], -_NOTHING, _NOTHING),
             "costs": every(above(each, -_NOTHING) for each in early.values()),
             "shrinks": _shrinks(gains["CPAP"]),
-            "knows_nothing": every([below(versus["mean"], 1.0), _is_nothing(versus[_BLIND], 1.0)]),
+            "knows_nothing": every([below(versus["mean"], 1.0), between(versus[_BLIND], 1 - _NOTHING, 1 + _NOTHING)]),
         },
         tables={"pooled": _rows(found, tuple(gains.values()), scale.seed)},
         size=_SIZE,
@@ -127,10 +122,6 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         early=early,
         versus=versus,
     )
-
-
-def _is_nothing(value: Interval, bar: float = 0.0) -> bool | None:
-    return every([above(value, bar - _NOTHING), below(value, bar + _NOTHING)])
 
 
 def _shrinks(gain: Gain) -> bool | None:

@@ -19,22 +19,23 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from meritfair.core.errors import MissingExtraError
 from meritfair.core.texts import several
-from meritfair.lab.resampling import interval_columns, percent, shown, span, tally
-from meritfair.reproduction.artefact import Findings, PaperTable, Verdict
+from meritfair.lab.resampling import above, below, interval_columns, percent, shown, span, tally
+from meritfair.reproduction.artefact import DATASETS, Findings, PaperTable, Scale, Verdict
 from meritfair.simulation.metrics import Interval
 
 if TYPE_CHECKING:
     import jinja2
 
-    from meritfair.reproduction.artefact import Scale
+    from meritfair.lab.spec import Setting
 
-__all__ = ["STANDINGS", "Rows", "Standing", "compose", "environment", "standing"]
+__all__ = ["STANDINGS", "Rows", "Standing", "compose", "count_verdicts", "environment", "place", "standing"]
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -67,6 +68,18 @@ def standing(holds: bool | None) -> Standing:
     return STANDINGS[None if holds is None else bool(holds)]
 
 
+def count_verdicts(verdicts: Iterable[Verdict], whose: str) -> str:
+    """Return in words how many claims hold and how many do not; nothing if there are none.
+
+    Examples
+    --------
+    >>> count_verdicts([Verdict("", "", holds, "") for holds in (True, True, None)], "of the paper")
+    'Of 3 claims of the paper, 2 hold and 1 is inconclusive.'
+    """
+    found = Counter(standing(each.holds).key for each in verdicts)
+    return str(_shared().count(found, whose)) if found else ""
+
+
 @lru_cache(maxsize=1)
 def environment() -> jinja2.Environment:
     """Return what renders all templates: text as it is, HTML escaped; a name that is not there is an error."""
@@ -81,9 +94,15 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for each in (shown, shown_percent, percent, span, span_percent, tally, several, power, standing):
-        made.filters[each.__name__] = each
+    filters = (shown, shown_percent, percent, span, span_percent, tally, several, power, standing, above, below)
+    made.filters |= {each.__name__: each for each in filters}
+    made.tests |= {"above": above, "below": below, "infinite": math.isinf}  # above and below: surely, by the interval
     return made
+
+
+def _shared(**values: Any) -> Any:
+    """Return what templates share, to be called from here."""
+    return environment().get_template("shared.jinja").make_module(values)
 
 
 def compose(
@@ -122,8 +141,7 @@ def compose(
         claim, where, found = sections[f"claim {name}"]
         if not (scale.quick and holds is False and name in long_run):
             return Verdict(claim, where, holds, found)
-        shared: Any = environment().get_template("shared.jinja").make_module({"scale": scale})
-        return Verdict(claim, where, None, f"{found} {shared.too_short()}")
+        return Verdict(claim, where, None, f"{found} {_shared(scale=scale).too_short()}")
 
     return Findings(
         numbers,
@@ -147,6 +165,11 @@ def _table(name: str, rows: Rows, section: Sequence[str]) -> PaperTable:
     title, headings, *cells = section
     split = [[cell.strip() for cell in row[1:-1].split("|")] for row in (headings, *cells)]
     return PaperTable(name, title, split[0], split[1:], _columns(rows))
+
+
+def place(setting: Setting) -> dict[str, Any]:
+    """Return the columns of a table that say which data set and size a row is about."""
+    return {"dataset": DATASETS[setting.dataset], "n_arms": setting.n_arms, "budget": setting.budget}
 
 
 def _columns(rows: Rows) -> dict[str, list[Any]]:

@@ -129,10 +129,8 @@ def printed() -> dict[tuple[str, int], Printed]:
     """
     titles = {name.partition(":")[0]: title for name, title in DATASETS.items()}
     text = (files("meritfair.reproduction") / "table1.csv").read_text(encoding="utf-8")
-    rows = [
-        Printed(titles[row["dataset"]], *(int(row[key]) for key in ("n_arms", "budget", "published_G", "published_t0")))
-        for row in csv.DictReader(text.splitlines())
-    ]
+    _, *lines = csv.reader(text.splitlines())
+    rows = [Printed(titles[name], *map(int, numbers)) for name, *numbers in lines]
     return {(row.dataset, row.n_arms): row for row in rows}
 
 

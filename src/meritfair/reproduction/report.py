@@ -19,7 +19,6 @@ import base64
 import io
 import json
 import re
-from collections import Counter
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -27,11 +26,10 @@ from typing import TYPE_CHECKING, Any
 import meritfair
 from meritfair.core.storage import write_whole
 from meritfair.core.tables import latex_table, write_table
-from meritfair.core.texts import several
-from meritfair.reproduction.prose import environment, standing
+from meritfair.reproduction.prose import count_verdicts, environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -39,19 +37,9 @@ if TYPE_CHECKING:
     from meritfair.lab.spec import Spec
     from meritfair.reproduction.artefact import Findings, PaperTable, Scale, Verdict
 
-__all__ = [
-    "FIGURE_SUFFIXES",
-    "Report",
-    "Section",
-    "count_verdicts",
-    "render",
-    "save_figure",
-    "save_tables",
-    "spec_text",
-    "write_report",
-]
+__all__ = ["SUFFIXES", "Report", "Section", "render", "save_figure", "save_tables", "spec_text", "write_report"]
 
-FIGURE_SUFFIXES = (".svg", ".png", ".pdf")
+SUFFIXES = (".svg", ".png", ".pdf")
 _DPI = 120
 _STRIP = 0.3  # inches
 _POWER = re.compile(r"\^(\d+(?:\.\d+)?)")
@@ -124,28 +112,6 @@ class Report:
         return tuple(filter(None, counts))
 
 
-def count_verdicts(verdicts: Iterable[Verdict], whose: str) -> str:
-    """Return in words how many claims hold and how many do not; nothing if there are none.
-
-    Examples
-    --------
-    >>> from meritfair.reproduction.artefact import Verdict
-    >>> count_verdicts([Verdict("", "", holds, "") for holds in (True, True, None)], "of the paper")
-    'Of 3 claims of the paper, 2 hold and 1 is inconclusive.'
-    """
-    found = Counter(standing(each.holds).key for each in verdicts)
-    if not found:
-        return ""
-    words = {
-        "yes": ("holds", "hold"),
-        "no": ("does not hold", "do not hold"),
-        "open": ("is inconclusive", "are inconclusive"),
-    }
-    *first, last = (f"{found[key]} {forms[found[key] > 1]}" for key, forms in words.items() if found[key])
-    listed = f"{', '.join(first)} and {last}" if first else last
-    return f"Of {several(found.total(), 'claim')} {whose}, {listed}."
-
-
 def save_figure(figure: Figure, folder: Path, name: str, remark: str = "", note: str = "") -> bytes:
     """Write a figure in all formats, with a remark below it and a note in a strip above it, if any; return the SVG.
 
@@ -173,8 +139,7 @@ def save_figure(figure: Figure, folder: Path, name: str, remark: str = "", note:
             stream = io.BytesIO()
             getattr(canvas(figure), f"print_{suffix[1:]}")(stream, metadata=metadata)
             drawn[suffix] = stream.getvalue()
-    for suffix, content in drawn.items():
-        _write(folder / f"{name}{suffix}", content)
+            _write(folder / f"{name}{suffix}", drawn[suffix])
     return drawn[".svg"]
 
 

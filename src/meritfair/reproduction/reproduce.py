@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from concurrent.futures import as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,12 +24,12 @@ from meritfair.core.progress import following
 from meritfair.core.texts import several
 from meritfair.lab.executors import check_workers, processes
 from meritfair.lab.store import Store
-from meritfair.lab.sweep import outcomes, run_sweep
+from meritfair.lab.sweep import Tally, outcomes, run_sweep
 from meritfair.lab.tasks import Task, tasks, versions
 from meritfair.lab.wording import duration
 from meritfair.reproduction import ARTEFACTS, BEYOND, HEADLINES
-from meritfair.reproduction.artefact import Scale
-from meritfair.reproduction.report import FIGURE_SUFFIXES, Report, Section, save_figure, save_tables, write_report
+from meritfair.reproduction.artefact import Artefact, Scale
+from meritfair.reproduction.report import SUFFIXES, Report, Section, save_figure, save_tables, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,14 +38,12 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from meritfair.core.progress import Progress
-    from meritfair.lab.sweep import Tally
-    from meritfair.reproduction.artefact import Artefact
 
 __all__ = ["FULL", "QUICK", "Plan", "Played", "plan", "play", "reproduce", "write"]
 
 FULL = Scale()
 QUICK = Scale(episodes=1000, runs=10, quick=True)
-_REPORT, _FIGURES, _TABLES, _SHARDS = "report.html", "figures", "tables", "shards"
+_FIGURES, _TABLES = "figures", "tables"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +68,7 @@ class Plan:
     @property
     def report(self) -> Path:
         """Where the report will be."""
-        return self.folder / _REPORT
+        return self.folder / "report.html"
 
     def done(self) -> int:
         """Return how many tasks have a whole shard."""
@@ -159,25 +157,23 @@ def play(
 def write(wanted: Plan, played: Played, *, progress: Progress = None) -> Report:
     """Analyse and draw the artefacts whose tasks are all there, and write figures, tables and the report."""
     begin = time.perf_counter()
-    problems = {failure.task: failure.problem for failure in played.tally.failed}
-    left_out = {each.name: _missing(wanted.tasks[each.name], problems) for each in wanted.artefacts}
-    whole = [each for each in wanted.artefacts if not left_out[each.name]]
-    found = {}
+    failed = {failure.task: failure.problem for failure in played.tally.failed}
+    made: dict[str, Section | str] = {
+        each.title: _missing(wanted.tasks[each.name], failed) for each in wanted.artefacts
+    }
+    whole, total = [each for each in wanted.artefacts if not made[each.title]], len(wanted.artefacts)
     with following(progress) as tell:
-        for name, section in _sections(wanted, whole):
-            if isinstance(section, Section):
-                found[name] = section
-            else:
-                left_out[name] = section
-            tell(f"drew {name}", len(found) + sum(map(bool, left_out.values())), len(wanted.artefacts))
-    sections = tuple(found[each.name] for each in wanted.artefacts if each.name in found)
+        for done, (artefact, section) in enumerate(_sections(wanted, whole), total - len(whole) + 1):
+            made[artefact.title] = section
+            tell(f"drew {artefact.name}", done, total)
+    sections = tuple(each for each in made.values() if isinstance(each, Section))
     report = Report(
         wanted.scale,
         sections,
         _headlines(sections),
         _made_with(wanted, played, time.perf_counter() - begin),
-        {each.title: left_out[each.name] for each in wanted.artefacts if left_out[each.name]},
-        len(ARTEFACTS) - len(wanted.artefacts),
+        {title: each for title, each in made.items() if isinstance(each, str)},
+        len(ARTEFACTS) - total,
     )
     write_report(report, wanted.report)
     return report
@@ -195,55 +191,38 @@ def _missing(needed: Sequence[Task], problems: dict[Task, str]) -> str:
     return f"{len(failed)} of its {several(len(needed), 'task')} failed: {failed[0]}" if failed else ""
 
 
-def _sections(wanted: Plan, whole: Sequence[Artefact]) -> Iterator[tuple[str, Section | str]]:
+def _sections(wanted: Plan, whole: Sequence[Artefact]) -> Iterator[tuple[Artefact, Section | str]]:
     """Give each artefact's section, or what went wrong, as they are finished; one worker is this process itself."""
     number = min(wanted.workers or available_cores(), len(whole))
-    if number <= 1:
-        for each in whole:
-            yield each.name, _section(each, wanted.tasks[each.name], wanted.scale, wanted.folder)
-        return
-    with processes(number) as pool:
-        longest = sorted(whole, key=lambda each: -len(wanted.tasks[each.name]))
-        drawn = {pool.submit(_section_of, each.name, wanted.scale, wanted.folder): each.name for each in longest}
+    longest = sorted(whole, key=lambda each: -len(wanted.tasks[each.name]))
+    with processes(number) if number > 1 else ThreadPoolExecutor(1) as pool:
+        drawn = {pool.submit(_section, each, wanted.scale, wanted.folder): each for each in longest}
         for done in as_completed(drawn):
             yield drawn[done], done.result()
 
 
-def _section_of(name: str, scale: Scale, folder: Path) -> Section | str:
-    """Return a section by the name of its artefact, as functions do not travel well between processes."""
-    (artefact,) = (each for each in ARTEFACTS if each.name == name)
-    return _section(artefact, tasks(artefact.specs(scale)), scale, folder)
-
-
-def _section(artefact: Artefact, needed: Sequence[Task], scale: Scale, folder: Path) -> Section | str:
-    """Read, analyse, draw and write an artefact; return its section, or what is wrong with it, so that the others are made."""
+def _section(artefact: Artefact, scale: Scale, folder: Path) -> Section | str:
+    """Read, analyse, draw and write an artefact; return its section, or what went wrong, which stops no other."""
+    specs = artefact.specs(scale)
     try:
-        findings = artefact.analyse(outcomes(needed, folder), scale)
+        findings = artefact.analyse(outcomes(tasks(specs), folder), scale)
         drawing = artefact.draw(findings.numbers)
-    except MeritfairError as error:
-        return str(error)
-    except Exception as error:  # a mistake of ours in one of them
-        return f"{type(error).__name__}: {error}"
+    except Exception as error:  # what cannot be read, or a mistake of ours in one of them
+        return str(error) if isinstance(error, MeritfairError) else f"{type(error).__name__}: {error}"
     figure = save_figure(drawing, folder / _FIGURES, artefact.name, findings.remark, scale.note)
-    files = [f"{_FIGURES}/{artefact.name}{suffix}" for suffix in FIGURE_SUFFIXES]
+    files = [f"{_FIGURES}/{artefact.name}{suffix}" for suffix in SUFFIXES]
     files += [f"{_TABLES}/{file.name}" for file in save_tables(findings.tables, folder / _TABLES)]
-    return Section(
-        artefact.name,
-        artefact.title,
-        replace(findings, numbers=None),
-        beyond=artefact.name in BEYOND,
-        specs=artefact.specs(scale),
-        figure=figure,
-        files=tuple(files),
-    )
+    said, beyond = replace(findings, numbers=None), artefact.name in BEYOND
+    return Section(artefact.name, artefact.title, said, beyond, specs, figure, tuple(files))
 
 
 def _made_with(wanted: Plan, played: Played, drawing: float) -> dict[str, str]:
     """Return what the report says of how it was made."""
-    tally, scale, found = played.tally, wanted.scale, versions()
+    tally, scale = played.tally, wanted.scale
     kept = f", {tally.kept:,} kept from an earlier call" if tally.kept else ""
     damaged = f"; {several(len(tally.damaged), 'shard')} had been damaged and played again" if tally.damaged else ""
-    sizes = [f"{name} {_megabytes(wanted.folder / name)}" for name in (_SHARDS, _FIGURES, _TABLES)]
+    files = {name: (wanted.folder / name).glob("*") for name in ("shards", _FIGURES, _TABLES)}
+    sizes = [f"{name} {sum(file.stat().st_size for file in of) / 1e6:.1f} MB" for name, of in files.items()]
     return {
         "Scale": f"{scale.episodes:,} episodes, {scale.runs} runs, seed {scale.seed}",
         "Played": f"{several(tally.played, 'task')} of up to ten runs{kept}{damaged}",
@@ -251,7 +230,7 @@ def _made_with(wanted: Plan, played: Played, drawing: float) -> dict[str, str]:
         "On disk": ", ".join(sizes),
         "Machine": _machine(),
         "System": f"{platform.platform()}, Python {platform.python_version()}",
-        "Versions": ", ".join(f"{name} {version}" for name, version in found.items()),
+        "Versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
         "Finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     }
 
@@ -266,8 +245,3 @@ def _machine() -> str:
     if hasattr(os, "sysconf") and {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= set(os.sysconf_names):
         parts.append(f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB of memory")
     return ", ".join(parts)
-
-
-def _megabytes(folder: Path) -> str:
-    total = sum(file.stat().st_size for file in folder.glob("*") if file.is_file())
-    return f"{total / 1e6:.1f} MB"

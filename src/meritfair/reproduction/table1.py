@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, weights
-from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Results, Scale, outcome_of
+from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.prose import Rows, compose
 from meritfair.reproduction.published import ALPHA, COMPARISONS, EPISODES, MEASURES, RUNS, Cell, make_cell, printed
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from meritfair.core.arrays import FloatArray
-    from meritfair.lab.spec import Spec
     from meritfair.lab.tasks import Outcome
     from meritfair.simulation.metrics import Interval
 
@@ -53,21 +53,19 @@ def factor(means: Sequence[FloatArray]) -> FloatArray:
     return ratio(np.max(means, axis=0), np.min(means, axis=0))
 
 
-def _specs(scale: Scale) -> tuple[Spec, ...]:
+def _specs(scale: Scale) -> Specs:
     return (scale.spec(datasets=tuple(DATASETS), sizes=SIZES, policies=("merit-fair",)),)
 
 
 def _analyse(results: Results, scale: Scale) -> Findings:
-    titles = {(title, size): name for name, title in DATASETS.items() for size in SIZES}
-    outcomes = {key: outcome_of(results, scale, name, key[1]) for key, name in titles.items()}
+    outcomes = {(DATASETS[name], size): scale.outcome(results, name, size) for name, size in product(DATASETS, SIZES)}
     rows = printed()
     cells = tuple(
         make_cell(outcome, quantity, rows[title, n_arms], scale.seed)
         for (title, (n_arms, _)), outcome in outcomes.items()
         for quantity in MEASURES
     )
-    low = [below(each.defined, _LOW) for each in cells if each.quantity == "t0"]
-    short = [each for each in cells if each.unreached]
+    short = any(each.unreached for each in cells)
     sizes = _over_sizes(outcomes, scale)
     t0 = np.concatenate([each.measures["first_valid_episode"] for each in outcomes.values()])
     return compose(
@@ -77,7 +75,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         verdicts={
             "as_printed": _is_as_printed(cells),
             "swapped": every(each.fits_crosswise for each in cells),
-            "low": every(low),
+            "low": every(below(each.defined, _LOW) for each in cells if each.quantity == "t0"),
             "steadier": every(below(each, 1.0) for each in sizes.t0_to_g.values()),
             "grows": every(above(each, 1.0) for each in sizes.growth.values()),
             "uniform": every(below(each, 1.0) for of in sizes.cpap_to.values() for each in of.values()),
@@ -85,14 +83,10 @@ def _analyse(results: Results, scale: Scale) -> Findings:
             "reached": True if not short else False if scale.episodes >= EPISODES else None,
         },
         tables={"table-1": _comparison_rows(cells), "table-1-definitions": _definition_rows(cells)},
-        pairs=_pairs(cells),
         nearer=_nearer_crosswise(cells),
         factors={"straight": _distance(cells, swapped=False), "crosswise": _distance(cells, swapped=True)},
-        low=low,
         bar=_LOW,
         sizes=sizes,
-        runs=len(t0),
-        short=short,
         longest=max(t0[t0 < scale.episodes], default=0.0),
         paper={"runs": RUNS, "episodes": EPISODES, "comparisons": COMPARISONS, "alpha": ALPHA},
     )
