@@ -16,6 +16,7 @@ import numpy as np
 import meritfair
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError
+from meritfair.core.figures import two_panels
 from meritfair.core.seeding import fresh_seed
 from meritfair.core.tables import data_frame, write_table
 from meritfair.core.texts import for_figure
@@ -26,7 +27,6 @@ from meritfair.model.criterion import Confidence, Criterion, loose_settings_allo
 from meritfair.model.merit import merit_from_settings
 from meritfair.model.posterior import Prior, fit_prior
 from meritfair.model.uncertainty import Assessment, assess
-from meritfair.simulation.plots import two_panels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.figures import new_figure
 from meritfair.core.parsing import join_settings, split_settings
 from meritfair.core.texts import several
 from meritfair.lab.resampling import interval_columns, shown, span
@@ -43,7 +44,6 @@ from meritfair.reproduction.artefact import Artefact, Findings, PaperTable
 from meritfair.reproduction.figures import COLORS
 from meritfair.reproduction.panels import add_remark
 from meritfair.reproduction.report import standing
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

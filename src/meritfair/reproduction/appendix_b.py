@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import (
     above,
     below,
@@ -46,7 +47,6 @@ from meritfair.reproduction.panels import (
     remark,
     unless_short,
 )
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import below, every, percent, span, tally
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Verdict
 from meritfair.reproduction.growth import LINEAR, is_linear
@@ -26,7 +27,6 @@ from meritfair.reproduction.panels import (
     unless_short,
 )
 from meritfair.simulation.metrics import ratio_interval
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

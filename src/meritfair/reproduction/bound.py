@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.figures import Band, draw_band, new_figure
 from meritfair.lab.resampling import below, every, shown, span
 from meritfair.model import theory
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, PaperTable, Verdict
-from meritfair.reproduction.figures import COLORS, Band, band, draw_band, label_steps
+from meritfair.reproduction.figures import COLORS, band, label_steps
 from meritfair.reproduction.panels import add_legend, add_remark, outcome_of, played
 from meritfair.simulation.metrics import interval
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

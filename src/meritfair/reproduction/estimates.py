@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.figures import draw_band, new_figure
 from meritfair.lab.resampling import every, interval_columns, shown, span
 from meritfair.model.theory import information_limit
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, PaperTable, Verdict
-from meritfair.reproduction.figures import BAND, COLORS, band, draw_band, label_steps
+from meritfair.reproduction.figures import BAND, COLORS, band, label_steps
 from meritfair.reproduction.panels import add_legend, add_remark, outcome_of, remark
 from meritfair.simulation.metrics import interval, ratio_interval
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from meritfair.core.arrays import FloatArray
+    from meritfair.core.figures import Band
     from meritfair.lab.spec import Spec
     from meritfair.lab.tasks import Outcome
     from meritfair.reproduction.artefact import Results, Scale
-    from meritfair.reproduction.figures import Band
     from meritfair.simulation.metrics import Interval
 
 __all__ = ["BELIEFS", "ESTIMATES", "WHERE", "Belief", "Case", "Curves", "Numbers", "draw_curves", "limits", "within"]

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import above, below, interval_columns, percent
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, PaperTable, Verdict
 from meritfair.reproduction.figures import COLORS
 from meritfair.reproduction.panels import add_legend, add_remark, outcome_of, remark, unless_short
 from meritfair.simulation.metrics import Interval, interval
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from typing import Any

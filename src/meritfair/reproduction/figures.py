@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.simulation.plots import thousands
+from meritfair.core.figures import Band, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from meritfair.core.arrays import FloatArray
     from meritfair.lab.tasks import Outcome
 
-__all__ = ["BAND", "COLORS", "Band", "band", "draw_band", "label_steps"]
+__all__ = ["BAND", "COLORS", "band", "label_steps"]
 
 BAND = "Lines: means of the runs; bands: the middle 80 % of them."
 # those of the style that can be told apart by everyone, one for each role, the same in all figures
@@ -29,29 +27,9 @@ COLORS = {
 }
 
 
-@dataclass(frozen=True)
-class Band:
-    """A quantity added up over time: the mean over runs, and the middle 80 % of runs."""
-
-    steps: FloatArray
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-
 def band(outcome: Outcome, curve: str = "fairness_regret") -> Band:
     """Return what a figure shows of a curve."""
-    rows = outcome.curves[curve]
-    low, high = np.quantile(rows, [0.1, 0.9], axis=0)
-    steps = outcome.episodes * np.float64(outcome.setting.horizon)
-    return Band(steps, np.asarray(rows.mean(axis=0)), low, high)
-
-
-def draw_band(axes: Axes, shown: Band, color: str, **style: Any) -> Any:
-    """Draw the mean as a line with the band around it; return the line."""
-    (line,) = axes.plot(shown.steps, shown.mean, color=color, **style)
-    axes.fill_between(shown.steps, shown.low, shown.high, color=color, alpha=0.18, linewidth=0)
-    return line
+    return Band.of_runs(outcome.episodes * np.float64(outcome.setting.horizon), outcome.curves[curve])
 
 
 def label_steps(axes: Axes) -> None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from meritfair.core.figures import Band, draw_band
 from meritfair.core.texts import several
 from meritfair.lab.resampling import interval_columns, shown
 from meritfair.reproduction.artefact import DATASETS, PaperTable
-from meritfair.reproduction.figures import BAND, COLORS, Band, band, draw_band, label_steps
+from meritfair.reproduction.figures import BAND, COLORS, band, label_steps
 from meritfair.reproduction.growth import exponent
 from meritfair.simulation.metrics import interval
 

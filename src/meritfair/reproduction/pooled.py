@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.figures import new_figure
 from meritfair.core.texts import several
 from meritfair.lab.resampling import (
     above,
@@ -34,7 +35,6 @@ from meritfair.reproduction.estimates import BELIEFS, WHERE, Curves, draw_curves
 from meritfair.reproduction.figures import BAND, COLORS, band
 from meritfair.reproduction.panels import add_legend, add_remark
 from meritfair.simulation.metrics import Interval, interval, ratio_interval
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

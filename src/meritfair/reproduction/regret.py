@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import above, every, interval_of, ratio, shown, span, spread, tally, weights
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Verdict
 from meritfair.reproduction.budgets import (
@@ -35,7 +36,6 @@ from meritfair.reproduction.panels import (
     remark,
     unless_short,
 )
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

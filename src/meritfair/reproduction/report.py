@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import meritfair
 from meritfair.core.errors import MissingExtraError
+from meritfair.core.figures import house_style
 from meritfair.core.storage import write_whole
 from meritfair.core.tables import latex_table, write_table
 
@@ -172,7 +173,6 @@ def save_figure(figure: Figure, folder: Path, name: str, note: str = "") -> byte
     The layout is found once, and each format drawn once: `Figure.savefig` does both anew for each, which takes twice
     as long.
     """
-    import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -183,7 +183,7 @@ def save_figure(figure: Figure, folder: Path, name: str, note: str = "") -> byte
         ".pdf": (FigureCanvasPdf, {"CreationDate": None}),
     }
     drawn = {}
-    with matplotlib.style.context(str(files("meritfair.simulation") / "meritfair.mplstyle")):
+    with house_style():
         figure.set_dpi(_DPI)
         _lay_out(figure, _STRIP if note else 0.0)
         if note:

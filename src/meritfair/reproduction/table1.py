@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.figures import new_figure
 from meritfair.core.texts import several
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, shown, span, weights
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, PaperTable, Verdict
@@ -32,7 +33,6 @@ from meritfair.reproduction.published import (
     printed,
     unreached,
 )
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
