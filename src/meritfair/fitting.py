@@ -20,7 +20,7 @@ from meritfair.core.figures import two_panels
 from meritfair.core.seeding import fresh_seed
 from meritfair.core.tables import data_frame, write_table
 from meritfair.core.texts import for_figure
-from meritfair.datasets.logs import Log
+from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
@@ -164,7 +164,7 @@ _EXACT = Criterion(design="exact")
 
 @loose_settings_allowed(lambda *_, **__: (_EXACT, Confidence()))
 def fit(
-    seen: Log | Counts,
+    seen: StateLog | Counts,
     names: Iterable[str] | None = None,
     *,
     criterion: Criterion = _EXACT,
@@ -179,7 +179,7 @@ def fit(
 
     Parameters
     ----------
-    seen : Log or Counts
+    seen : StateLog or Counts
         What was recorded. An arm of which no transition was seen is known by the prior alone.
     names : iterable of str, optional
         Names of the arms, for counts; a log has its own.
@@ -200,7 +200,8 @@ def fit(
 
     Examples
     --------
-    >>> log = Log(["Ada"] * 4 + ["Bo"] * 2, [1, 2, 3, 4, 1, 2], states=[0, 1, 1, 0, 0, 0], actions=[1, 1, 0, 0, 0, 0])
+    >>> arms, rounds = ["Ada"] * 4 + ["Bo"] * 2, [1, 2, 3, 4, 1, 2]
+    >>> log = StateLog(arms, rounds, states=[0, 1, 1, 0, 0, 0], actions=[1, 1, 0, 0, 0, 0])
     >>> found = fit(log, budget=1)
     >>> found
     Fit(2 arms, 1 pulled at each step · 4 transitions · merit exponential:c=3 · design exact · 95 % intervals)
@@ -225,15 +226,15 @@ def fit(
     return Fit(arms, known, found, posterior.chance if pooled else None, settings)
 
 
-def _known(seen: Log | Counts, names: Iterable[str] | None) -> tuple[Counts, Iterable[str] | None]:
+def _known(seen: StateLog | Counts, names: Iterable[str] | None) -> tuple[Counts, Iterable[str] | None]:
     """Return counts and names."""
-    if isinstance(seen, Log):
+    if isinstance(seen, StateLog):
         if names is not None:
             raise InputError("names are for counts: a log has its own")
         seen.check_transitions()
         return seen.counts, seen.arms
     if not isinstance(seen, Counts):
-        raise InputError(f"a fit needs a Log or Counts, got {type(seen).__name__}")
+        raise InputError(f"a fit needs a StateLog or Counts, got {type(seen).__name__}")
     if seen.visits.ndim != 3:
         raise InputError(f"counts must have shape (N, 2, 2) for a fit, got {seen.visits.shape}")
     return seen, names

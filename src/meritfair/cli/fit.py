@@ -24,7 +24,7 @@ from meritfair.cli.show import Files, check_out, check_plot, print_json, print_n
 from meritfair.core.texts import printable
 
 if TYPE_CHECKING:
-    from meritfair.datasets.logs import Log
+    from meritfair.datasets.logs import StateLog
     from meritfair.fitting import Fit
 
 __all__ = ["EXAMPLES", "fit"]
@@ -100,7 +100,7 @@ def fit(
     files.tell(quiet=as_json)
 
 
-def _log_numbers(log: Log) -> dict[str, Any]:
+def _log_numbers(log: StateLog) -> dict[str, Any]:
     first, last = _span(log)
     return {
         "rows": len(log),
@@ -113,7 +113,7 @@ def _log_numbers(log: Log) -> dict[str, Any]:
     }
 
 
-def _span(log: Log) -> tuple[int, int] | tuple[str, str]:
+def _span(log: StateLog) -> tuple[int, int] | tuple[str, str]:
     """Return the first round and the last, or their dates."""
     if log.dates is None:
         return int(log.rounds.min()), int(log.rounds.max())
@@ -127,7 +127,7 @@ _LEGEND = (
 )
 
 
-def _show(file: Path, log: Log, found: Fit, out: Path | None) -> None:
+def _show(file: Path, log: StateLog, found: Fit, out: Path | None) -> None:
     level = f"{100 * found.assessment.level:g} %"
     names = [("arm", "left"), ("seen", "right"), ("pulled", "right")]
     columns = [*names, *((f"{what}, and\n{level} interval", "right") for what in ("benefit", "exposure"))]
@@ -149,7 +149,7 @@ def _cells(row: dict[str, Any], digits: int) -> list[str]:
     return [*seen, f"{benefit}  {low} to {high}", f"{exposure}  {least} to {most}"]
 
 
-def _about(log: Log, found: Fit) -> str:
+def _about(log: StateLog, found: Fit) -> str:
     """Return in words what the file had, and what it lacked."""
     unseen = int((found.seen == 0).sum())
     first, last = _span(log)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import AnyArray, BoolArray, DateArray, IntArray
 
-__all__ = ["Log", "read_log"]
+__all__ = ["StateLog", "read_log"]
 
 _COLUMNS = ("arm", "round", "state", "action")
 _LARGEST_ROUND = 2**53 - 1  # as a float, no other whole number is rounded to it
@@ -43,7 +43,7 @@ _ACTIONS = "must be 0 (left) or 1 (pulled), or false or true, or empty if the ar
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Log:
+class StateLog:
     """What was recorded of each arm in each round, sorted by arm and then by round.
 
     Parameters
@@ -73,9 +73,9 @@ class Log:
 
     Examples
     --------
-    >>> log = Log(["Ada", "Bo", "Ada", "Ada"], rounds=[1, 1, 2, 4], states=[0, 1, 1, 1], actions=[1, 0, 0, None])
+    >>> log = StateLog(["Ada", "Bo", "Ada", "Ada"], rounds=[1, 1, 2, 4], states=[0, 1, 1, 1], actions=[1, 0, 0, None])
     >>> log
-    Log(4 rows of 2 arms: 1 transition, 1 gap)
+    StateLog(4 rows of 2 arms: 1 transition, 1 gap)
     >>> log.counts.visits[0]
     array([[0, 1],
            [0, 0]])
@@ -198,10 +198,10 @@ class Log:
     def __repr__(self) -> str:
         parts = {"row": len(self), "arm": self.n_arms, "transition": self.transitions, "gap": self.gaps}
         rows, arms, transitions, gaps = (f"{number} {word}{'s' * (number != 1)}" for word, number in parts.items())
-        return f"Log({rows} of {arms}: {transitions}, {gaps})"
+        return f"StateLog({rows} of {arms}: {transitions}, {gaps})"
 
 
-def read_log(path: str | PathLike[str]) -> Log:
+def read_log(path: str | PathLike[str]) -> StateLog:
     r"""Read what was recorded from a .csv or .parquet file with the columns arm, round, state, action.
 
     Examples
@@ -212,14 +212,14 @@ def read_log(path: str | PathLike[str]) -> Log:
     ...     file = Path(folder, "log.csv")
     ...     _ = file.write_text("arm,round,state,action\nAda,1,0,1\nAda,2,1,0\nAda,3,1,\n")
     ...     read_log(file)
-    Log(3 rows of 1 arm: 2 transitions, 0 gaps)
+    StateLog(3 rows of 1 arm: 2 transitions, 0 gaps)
     """
     table = read_table(path, "observations", _COLUMNS)
     arms = table.text("arm")
     rounds = table.rounds("round", -_LARGEST_ROUND, _LARGEST_ROUND)
     states, actions = table.bits("state", _STATES), table.bits("action", _ACTIONS, may_be_empty=True)
     try:
-        return Log(arms, rounds, states, actions)
+        return StateLog(arms, rounds, states, actions)
     except _RowError as bad:
         raise table.error(bad.row, bad.column, bad.problem(lambda row: f"line {table.lines[row]}")) from None
 
