@@ -18,8 +18,8 @@ from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError
 from meritfair.core.figures import two_panels
 from meritfair.core.seeding import fresh_seed
-from meritfair.core.tables import data_frame, write_table
-from meritfair.core.texts import for_figure
+from meritfair.core.tables import data_frame, rows_of, write_table
+from meritfair.core.texts import for_figure, several
 from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
@@ -100,12 +100,14 @@ class Fit:
         rules = self.settings
         merit = rules["merit"]
         label = merit["name"] if merit["kind"] == "custom" else merit_from_settings(merit)
-        pooled = "" if self.classes is None else f" · {_number(self.classes.shape[1], 'pooled class', 'es')}"
+        pooled = (
+            "" if self.classes is None else f" · {several(self.classes.shape[1], 'pooled class', 'pooled classes')}"
+        )
         bounds = [(name, rules[name]) for name, usual in (("floor", 0.0), ("cap", 1.0)) if rules[name] != usual]
         between = "".join(f" · {name} {_in_words(value)}" for name, value in bounds)
         return (
-            f"{_number(self.arms.n_arms, 'arm')}, {rules['budget']} pulled at each step · "
-            f"{_number(int(self.seen.sum()), 'transition')}{pooled} · merit {label} · "
+            f"{several(self.arms.n_arms, 'arm')}, {rules['budget']} pulled at each step · "
+            f"{several(int(self.seen.sum()), 'transition')}{pooled} · merit {label} · "
             f"design {rules['design']}{between} · {100 * self.assessment.level:g} % intervals"
         )
 
@@ -117,8 +119,7 @@ class Fit:
 
         ``p01`` is the chance of a good next state from state 0 (bad) under action 1 (pull), as in files of arms.
         """
-        columns = self._columns()
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return rows_of(self._columns())
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame; needs the extra ``lab``."""
@@ -238,10 +239,6 @@ def _known(seen: StateLog | Counts, names: Iterable[str] | None) -> tuple[Counts
     if seen.visits.ndim != 3:
         raise InputError(f"counts must have shape (N, 2, 2) for a fit, got {seen.visits.shape}")
     return seen, names
-
-
-def _number(number: int, word: str, ending: str = "s") -> str:
-    return f"{number:,} {word}{ending * (number != 1)}"
 
 
 def _in_words(bound: float | list[float]) -> str:

@@ -99,7 +99,7 @@ def test_all_policies_the_most_rewarding_first_and_who_was_left_out(call: Any, f
     assert answer.code == 0
     rewards = {label: run.reward.sum() for label, run in direct(None).runs.items()}
     assert first_words(answer) == sorted(rewards, key=lambda label: -rewards[label])
-    assert "left out: picky: picky pulls one arm, got a budget of 2\n" in answer.out
+    assert "skipped: picky: picky pulls one arm, got a budget of 2\n" in answer.out
     told = json.loads(call(*QUICK, "--json").out)
     assert told["skipped"] == {"picky": "picky pulls one arm, got a budget of 2"}
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.cli.show import progress_bar
-from meritfair.core.progress import bar, following
+from meritfair.core.progress import bar, following, progress_bar
 
 ARMS = mf.datasets.synthetic(n_arms=3, seed=1)
 QUICK: dict[str, Any] = {"budget": 1, "episodes": 3, "horizon": 10, "seed": 1}

@@ -12,7 +12,7 @@ import numpy as np
 
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError
-from meritfair.core.tables import data_frame, write_table
+from meritfair.core.tables import data_frame, rows_of, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +79,11 @@ class Evidence:
         """Whether the e-value has ever reached 1/alpha."""
         return self.found is not None
 
+    def values(self) -> dict[str, Any]:
+        """Return all of it by name, as plain values."""
+        derived = {"e_value": self.e_value, "largest": self.largest, "p_value": self.p_value, "violated": self.violated}
+        return {**derived, "log_e": self.log_e, "log_largest": self.log_largest, "found": self.found}
+
 
 @dataclass(frozen=True, eq=False)
 class AuditTable:
@@ -143,6 +148,10 @@ class AuditTable:
         names = ("members", "rounds", "turns", "entitled", "drawn", "shortfall", "low", "high")
         evidence = ("e_value", "largest", "p_value", "stake", "flagged")
         return {what: list(self.names), **{name: getattr(self, name).tolist() for name in (*names, *evidence)}}
+
+    def rows(self, what: str) -> list[dict[str, Any]]:
+        """Return the table as rows of plain values."""
+        return rows_of(self.columns(what))
 
     def most_suspicious(self, most: int) -> IntArray:
         """Return the places of those with the largest e-values, the largest first."""

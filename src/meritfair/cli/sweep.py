@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
-from meritfair.cli.show import Files, check_out, print_json, print_note, print_table, say
+from meritfair.cli.show import Files, check_out, measure_cells, print_json, print_legend, print_table, say
 from meritfair.core.progress import bar
+from meritfair.core.texts import several
+from meritfair.simulation.columns import COLUMNS
 
 if TYPE_CHECKING:
     from meritfair.lab.results import Results
@@ -21,35 +23,35 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLES", "RESULTS_EXAMPLES", "results", "sweep"]
 
-EXAMPLES = """A spec says which data sets, sizes, policies and merits to play, each with each:
+EXAMPLES = """A spec lists data sets, sizes, policies and merits; every combination is played:
 
 [cyan]datasets = "cpap"[/]
 [cyan]sizes    = [[10, 2], [20, 4]][/]
 [cyan]policies = ["merit-fair", "merit-fair:estimate=mean"][/]
 [cyan]episodes = 1000[/]
 
-Play it, look at it, and once more with more runs: those that are done are kept.
+Play it and show the results. With more runs in the spec, only the new ones are played.
 
 [cyan]meritfair sweep spec.toml --out found[/]
 [cyan]meritfair results found[/]"""
 
-RESULTS_EXAMPLES = """As a table for a paper, or with all measures for a spreadsheet:
+RESULTS_EXAMPLES = """As a LaTeX table, or with all measures for a spreadsheet:
 
 [cyan]meritfair results found --out table.tex[/]
 [cyan]meritfair results found --out table.csv[/]"""
 
 
 def sweep(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="A .toml file that says what to play.")],
-    out: Annotated[Path, out_option("The folder for the results; what is done there already is kept.", "FOLDER")],
+    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="A .toml file.")],
+    out: Annotated[Path, out_option("Folder for the results; tasks that are done there are kept.", "FOLDER")],
     workers: WorkersOption = None,
     cluster: ClusterOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Play every setting of a spec, on all cores or a cluster, and keep what comes of it.
+    """Play every setting of a spec, on all cores or a cluster, and save the results.
 
-    Stopped at any time and in any way, the same command goes on where it was.
+    It can be stopped at any time: run the same command again to resume.
     """
     from meritfair.lab.running import Sweep
     from meritfair.lab.spec_file import SpecFile
@@ -66,7 +68,7 @@ def sweep(
             tally = planned.play(executor=executor, workers=workers, force=force, progress=tell)
     except KeyboardInterrupt:
         total, left = len(planned.tasks), len(planned.unfinished())
-        say(f"stopped: {total - left:,} of {total:,} tasks are done; the same command goes on", err=True)
+        say(f"stopped: {total - left:,} of {total:,} tasks are done; run the same command again to resume", err=True)
         sys.exit(130)
     (_tell_json if as_json else _tell)(planned, tally, time.perf_counter() - begin)
     if tally.failed:
@@ -74,8 +76,6 @@ def sweep(
 
 
 def _announce(planned: Sweep, unfinished: list[Task]) -> None:
-    from meritfair.core.texts import several
-
     spec, total = planned.spec, len(planned.tasks)
     settings = several(len(spec.settings()), "setting")
     work = sum(task.work for task in planned.tasks)
@@ -86,19 +86,18 @@ def _announce(planned: Sweep, unfinished: list[Task]) -> None:
 
 
 def _tell(planned: Sweep, tally: Tally, seconds: float) -> None:
-    from meritfair.core.texts import several
     from meritfair.lab.wording import duration
 
     say(f"played {several(tally.played, 'task')} in {duration(seconds)}, kept {tally.kept:,}")
     for file in tally.damaged:
-        say(f"was damaged, and played again: {file}")
+        say(f"damaged, played again: {file}")
     if tally.foreign:
-        say(f"left alone, as they are of other specs or versions: {several(tally.foreign, 'shard')}")
+        say(f"ignored, from other specs or versions: {several(tally.foreign, 'shard')}")
     for failure in tally.failed:
         say(f"failed: {_words(failure)}", err=True)
     if tally.failed:
-        say(f"{several(len(tally.failed), 'task')} failed; the same command tries them again", err=True)
-    say(f"The results: meritfair results {planned.folder}")
+        say(f"{several(len(tally.failed), 'task')} failed; run the same command again to retry", err=True)
+    say(f"Show the results: meritfair results {planned.folder}")
 
 
 def _words(failure: Failure) -> str:
@@ -109,13 +108,8 @@ def _words(failure: Failure) -> str:
 
 def _tell_json(planned: Sweep, tally: Tally, seconds: float) -> None:
     failed = [
-        {
-            "setting": each.task.setting.settings(),
-            "first": each.task.first,
-            "runs": each.task.runs,
-            "problem": each.problem,
-        }
-        for each in tally.failed
+        {"setting": task.setting.settings(), "first": task.first, "runs": task.runs, "problem": problem}
+        for task, problem in ((each.task, each.problem) for each in tally.failed)
     ]
     print_json(
         {
@@ -144,11 +138,11 @@ def results(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a sweep.")],
     out: Annotated[
         Path | None,
-        out_option("Keep the table: all measures as .csv or .parquet, those shown as .md or .tex."),
+        out_option("Save the table: all measures as .csv or .parquet, the main ones as .md or .tex."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a sweep has found so far: a row for each setting, means over runs with intervals."""
+    """Show the results of a sweep so far: a row for each setting, means over runs with confidence intervals."""
     from meritfair.lab.results import SUFFIXES, read_results
 
     check_out(out, "results", SUFFIXES)
@@ -171,12 +165,6 @@ def results(
 
 
 _ON_SCREEN = ("fairness_regret", "exposure_regret", "good_state", "gini", "longest_wait")
-_LEGEND = (
-    "Fairness regret: distance of the shares of merit from the fair ones, added up over episodes (0 is perfect, at "
-    "most 2 an episode). {exposure}Good state: share of arms in it. Gini of the pulls: 0 is equal. Longest wait: steps "
-    "that some arm went without a pull.{interval}"
-)
-_LEGEND_EXPOSURE = "Exposure regret: the same for the chances of being pulled, which sum to the budget. "
 
 
 def _show(found: Results) -> None:
@@ -188,12 +176,12 @@ def _show(found: Results) -> None:
         say(found.warning, err=True)
     changed = [f"{name} {then} (here {now})" for name, (then, now) in found.manifest.changed.items()]
     if changed:
-        say(f"played by other versions, which a new sweep would not use: {', '.join(changed)}", err=True)
+        say(f"played by other versions, so a new sweep would play it again: {', '.join(changed)}", err=True)
 
 
 def _show_table(found: Results) -> None:
     wording = found.wording
-    shown = {name: column for name, column in found.shown.items() if name in _ON_SCREEN}
+    names = [name for name in found.shown if name in _ON_SCREEN]
     counts = {setting: len(each.runs) for setting, each in found.outcomes.items()}
     uneven = len(set(counts.values())) > 1
     rows: list[list[str]] = []
@@ -201,20 +189,13 @@ def _show_table(found: Results) -> None:
     for setting, measures in found.measures.items():
         problem = _in_lines(wording.problem(setting))
         if wording.several_policies and problem != above:  # a line for the problem, and its policies below
-            rows.append([problem, *[""] * (len(shown) + uneven)])
+            rows.append([problem, *[""] * (len(names) + uneven)])
         above = problem
         label = "  " * bool(problem) + setting.policy if wording.several_policies else problem or setting.policy
-        cells = [
-            column.in_short(measures[name]) if name.endswith("regret") else column.number(measures[name].mean)
-            for name, column in shown.items()
-        ]
-        rows.append([label, *[str(counts[setting])] * uneven, *cells])
+        rows.append([label, *[str(counts[setting])] * uneven, *measure_cells(measures, names)])
     headings = ["policy" if above == "" or wording.several_policies else "setting", *["runs"] * uneven]
-    headings += [column.heading for column in shown.values()]
-    sides = ["left", *["right"] * (len(headings) - 1)]
-    print_table(list(zip(headings, sides, strict=True)), rows, found.description)
-    interval = " After ±: half of the 95 % interval." if max(counts.values()) > 1 else ""
-    print_note(_LEGEND.format(exposure=_LEGEND_EXPOSURE * ("exposure_regret" in shown), interval=interval))
+    print_table([*headings, *(COLUMNS[name].heading for name in names)], rows, found.description)
+    print_legend(names, intervals=max(counts.values()) > 1)
 
 
 def _in_lines(parts: list[str], width: int = 30) -> str:

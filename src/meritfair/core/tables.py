@@ -39,6 +39,7 @@ __all__ = [
     "markdown_table",
     "numbered",
     "read_table",
+    "rows_of",
     "write_table",
     "write_text_table",
 ]
@@ -204,6 +205,17 @@ def data_frame(*parts: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> pd.Da
     except ImportError:
         raise MissingExtraError("a DataFrame", "lab") from None
     return pd.concat(map(pd.DataFrame, parts), ignore_index=True)
+
+
+def rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return columns as rows.
+
+    Examples
+    --------
+    >>> rows_of({"arm": ["Ada", "Bo"], "seen": [3, 1]})
+    [{'arm': 'Ada', 'seen': 3}, {'arm': 'Bo', 'seen': 1}]
+    """
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 _MARKDOWN = str.maketrans({mark: f"\\{mark}" for mark in r"\`*_[]<>|#~"})

@@ -196,9 +196,8 @@ class StateLog:
         return len(self.rounds)
 
     def __repr__(self) -> str:
-        parts = {"row": len(self), "arm": self.n_arms, "transition": self.transitions, "gap": self.gaps}
-        rows, arms, transitions, gaps = (f"{number} {word}{'s' * (number != 1)}" for word, number in parts.items())
-        return f"StateLog({rows} of {arms}: {transitions}, {gaps})"
+        rows, arms = several(len(self), "row"), several(self.n_arms, "arm")
+        return f"StateLog({rows} of {arms}: {several(self.transitions, 'transition')}, {several(self.gaps, 'gap')})"
 
 
 def read_log(path: str | PathLike[str]) -> StateLog:

@@ -20,13 +20,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -38,10 +37,12 @@ from meritfair.core.seeding import fresh_seed
 from meritfair.core.storage import check_suffix
 from meritfair.core.tables import SUFFIXES as NUMBERS
 from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
+from meritfair.core.texts import several
 from meritfair.model.arms import Arms
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
 from meritfair.model.merit import Merit
 from meritfair.policies import registry
+from meritfair.simulation.columns import COLUMNS
 from meritfair.simulation.metrics import Interval, intervention_benefit, price_of_fairness
 from meritfair.simulation.simulate import arms_of_runs, make_policy, simulate
 
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from meritfair.policies.plans import Plan
     from meritfair.simulation.run import Run
 
-__all__ = ["COLUMNS", "ORACLE", "SUFFIXES", "Column", "Comparison", "compare"]
+__all__ = ["ORACLE", "SUFFIXES", "Comparison", "compare"]
 
 SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 ORACLE = "°"  # marks a policy that knows the true arms
@@ -76,44 +77,15 @@ _FROM_SUMMARY = (
 _Player: TypeAlias = "Policy | str | Callable[..., Plan]"
 
 
-class Column(NamedTuple):
-    """How people are shown a measure: its heading, and how many digits after the point, unless it is large."""
-
-    heading: str
-    digits: int
-    percent: bool = False
-
-    def number(self, value: float, like: float | None = None) -> str:
-        """Return a number as text, a dash if there is none, with as many digits as another has."""
-        if math.isnan(value):
-            return "–"
-        scale = 100 if self.percent else 1
-        digits = 0 if abs(scale * (value if like is None else like)) >= 100 else self.digits
-        return f"{scale * value:z,.{digits}f}".replace("-", "−").replace("inf", "∞") + " %" * self.percent
-
-    def in_short(self, value: Interval) -> str:
-        """Return the mean, and half the width of its interval if there is one."""
-        if math.isnan(value.low):
-            return self.number(value.mean)
-        return f"{self.number(value.mean)} ±{self.number((value.high - value.low) / 2, value.mean)}"
-
-    def in_full(self, value: Interval) -> str:
-        """Return the mean, and in a second line its interval if there is one."""
-        if math.isnan(value.low):
-            return self.number(value.mean)
-        low, high = (self.number(end, value.mean) for end in (value.low, value.high))
-        return f"{self.number(value.mean)}\n{low.removesuffix(' %')} to {high}"
-
-
-COLUMNS = {
-    "intervention_benefit": Column("intervention\nbenefit", 2),
-    "price_of_fairness": Column("price of\nfairness", 1, percent=True),
-    "good_state": Column("good\nstate", 1, percent=True),
-    "fairness_regret": Column("fairness\nregret", 1),
-    "gini": Column("Gini", 2),
-    "smallest_exposure": Column("smallest\nexposure", 3),
-    "longest_wait": Column("longest\nwait", 0),
-}  # those that people are shown; files of numbers have all
+_SHOWN = (
+    "intervention_benefit",
+    "price_of_fairness",
+    "good_state",
+    "fairness_regret",
+    "gini",
+    "smallest_exposure",
+    "longest_wait",
+)  # in tables for people; files of numbers have all
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +143,7 @@ class Comparison:
         return self.none.description
 
     def __repr__(self) -> str:
-        number = len(self.runs)
-        return f"Comparison({number} {'policy' if number == 1 else 'policies'}: {self.description})"
+        return f"Comparison({several(len(self.runs), 'policy', 'policies')}: {self.description})"
 
     def by_reward(self) -> Comparison:
         """Return the same with the most rewarding policies first."""
@@ -195,7 +166,7 @@ class Comparison:
         rows = []
         for label, found in self.measures.items():
             name = " ".join(label.split()) + f" {ORACLE}" * (label in self.oracles)
-            rows.append([name, *(column.in_full(found[measure]) for measure, column in COLUMNS.items())])
+            rows.append([name, *(COLUMNS[measure].in_full(found[measure]) for measure in _SHOWN)])
         return rows
 
     def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
@@ -220,7 +191,7 @@ class Comparison:
             columns = {name: [row[name] for row in rows] for name in rows[0]}
             write_table(file, "comparisons", columns, {"meritfair": json.dumps(self.settings, sort_keys=True)})
         else:
-            headings = ["policy", *(column.heading for column in COLUMNS.values())]
+            headings = ["policy", *(COLUMNS[name].heading for name in _SHOWN)]
             write_text_table(file, headings, self.cells(), about=self._about(), note=self._note())
 
     def _about(self) -> str:
