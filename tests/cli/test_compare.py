@@ -79,10 +79,10 @@ def test_a_table_for_people(call: Any) -> None:
     ]
     assert "whittle ° 1.00 ±0.00 0.0 %" in answer.words
     for words in (
-        "none is 0, whittle is 1",
-        "half of the 95 % interval",
+        "none is 0 and whittle is 1",
+        "the 95 % interval",
         "°: knows the true arms",
-        "Longest wait: steps",
+        "Longest wait: most steps",
     ):
         assert words in answer.words
 
