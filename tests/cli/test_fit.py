@@ -158,5 +158,5 @@ def test_what_was_out_is_kept_if_the_log_is_bad(call: Any) -> None:
     Path("log.csv").write_text("arm,round,state,action\nAda,1,0,1\nAda,1,0,1\n")
     answer = call("log.csv", "--out", "people.csv")
     assert answer.code == 2
-    assert "line 3, column round: the arm 'Ada' has its round 1 already in line 2" in answer.err
+    assert "line 3, column round: the arm 'Ada' already has round 1 in line 2" in answer.err
     assert Path("people.csv").read_text() == "old"

@@ -270,7 +270,7 @@ def test_a_file_of_arms(call: Any) -> None:
         (["sweep", "spec.toml", "--out", "spec.toml"], "spec.toml: cannot be written to: "),
         (["sweep", "spec.toml", "--out", "found", "--workers", "0"], "for each core), got 0"),
         (["sweep", "spec.toml", "--out", "found", "--workers", "two"], "must be a whole number, got 'two'"),
-        (["sweep", "spec.toml", "--out", "found", "--cluster", "local:2", "--workers", "2"], "--workers cannot go together with --cluster"),
+        (["sweep", "spec.toml", "--out", "found", "--cluster", "local:2", "--workers", "2"], "together with --cluster"),
         (["sweep", "wrong.toml", "--out", "found"], "wrong.toml, line 2: sizes: budget must be between 1 and the 5"),
         (["sweep", "late.toml", "--out", "found"], "late.toml, line 3: policies: 'fawt-q:window=3' cannot be played"),
         (["results", "nowhere"], "nowhere: there is no such folder"),

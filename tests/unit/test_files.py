@@ -96,7 +96,7 @@ def test_what_spreadsheets_write_is_read(tmp_path: Path) -> None:
         (HEADER + " ,0.1,0.2,0.3,0.4\n", "line 2, column arm: the cell is empty"),
         (
             HEADER + "Ada,0.1,0.2,0.3,0.4\n\nAda,0.1,0.2,0.3,0.4\n",
-            "line 4, column arm: the arm 'Ada' stands in line 2 already",
+            "line 4, column arm: the arm 'Ada' is already in line 2",
         ),
         ("arm,p00,p01,p10,p11\nAd\x00a", "arms.csv"),
     ],

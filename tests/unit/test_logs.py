@@ -251,7 +251,7 @@ def test_rounds_that_step_by_more_than_one_are_refused_by_a_fit() -> None:
         (np.array(["2026-03-02", "NaT"], "datetime64[D]"), "rounds must be dates, got NaT"),
         (
             np.array(["2026-03-02", "2026-03-02"], "datetime64[D]"),
-            "the arm 'a' has its round 2026-03-02 already in row 0",
+            "the arm 'a' already has round 2026-03-02 in row 0",
         ),
     ],
 )
@@ -302,10 +302,10 @@ SOME = "Ada,1,0,1\nAda,2,1,0\n"
         (HEADER + SOME + "Ada,3,,0\n", "line 4, column state: must be 0 (bad) or 1 (good), or false or true, got ''"),
         (
             HEADER + SOME + "Ada,3,1,-1\n",
-            "line 4, column action: must be 0 (left) or 1 (pulled), or false or true, "
+            "line 4, column action: must be 0 (not pulled) or 1 (pulled), or false or true, "
             "or empty if the arm has no row for the next round, got '-1'",
         ),
-        (HEADER + SOME + "Ada,3,1,call\n", "line 4, column action: must be 0 (left)"),
+        (HEADER + SOME + "Ada,3,1,call\n", "line 4, column action: must be 0 (not pulled)"),
         (
             HEADER + "\nAda,3,1,\nBo,3,1,\nAda,4,1,0\n",
             "line 3, column action: is empty, but the arm 'Ada' has its next round, 4, in line 5",
@@ -316,11 +316,11 @@ SOME = "Ada,1,0,1\nAda,2,1,0\n"
         ),
         (
             HEADER + "Ada,4,1,0\nBo,2,1,1\nAda,3,1,1\n\nAda,4,1,0\n",
-            "line 6, column round: the arm 'Ada' has its round 4 already in line 2",
+            "line 6, column round: the arm 'Ada' already has round 4 in line 2",
         ),
         (
             HEADER + "Ada,4,1,0\nBo,2,1,1\nBo,2,0,1\nAda,4,1,0\nAda,4,1,0\n",
-            "line 4, column round: the arm 'Bo' has its round 2 already in line 3",
+            "line 4, column round: the arm 'Bo' already has round 2 in line 3",
         ),
     ],
 )
@@ -342,7 +342,7 @@ def test_bad_parquet_is_refused_with_its_row(tmp_path: Path) -> None:
     with pytest.raises(mf.FileError, match=r"line 2, column state: .*got None"):
         read_log(file)
     pq.write_table(pa.table({**columns, "state": [0, 1], "arm": ["a", "a"]}), file)
-    with pytest.raises(mf.FileError, match="line 2, column round: the arm 'a' has its round 1 already in line 1"):
+    with pytest.raises(mf.FileError, match="line 2, column round: the arm 'a' already has round 1 in line 1"):
         read_log(file)
     pq.write_table(pa.table({name: pa.array([], pa.int64()) for name in columns}), file)
     with pytest.raises(mf.FileError, match="has no observations in it"):
@@ -381,7 +381,7 @@ def test_a_log_from_arrays() -> None:
         ((["a"], [1, 2], [0], [0]), "one value for each row, got shapes (1,), (2,), (1,), (1,)"),
         (([], [], [], []), "one value for each row, got shapes (0,), (0,), (0,), (0,)"),
         ((["a"], [[1]], [0], [0]), "one value for each row, got shapes (1,), (1, 1), (1,), (1,)"),
-        ((["a", "b", "a"], [2, 2, 2], [0] * 3, [0] * 3), "row 2, round: the arm 'a' has its round 2 already in row 0"),
+        ((["a", "b", "a"], [2, 2, 2], [0] * 3, [0] * 3), "row 2, round: the arm 'a' already has round 2 in row 0"),
         (
             (["a", "a"], [2, 1], [0] * 2, [0, -1]),
             "row 1, action: is empty, but the arm 'a' has its next round, 2, in row 0",

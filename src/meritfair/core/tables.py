@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.core.errors import FileError, MissingExtraError
+from meritfair.core.errors import FileError, MissingExtraError, RowError
 from meritfair.core.storage import check_readable, check_suffix, write_whole
 from meritfair.core.texts import from_spreadsheet, to_spreadsheet
 
@@ -35,6 +35,7 @@ __all__ = [
     "TEXT_SUFFIXES",
     "Table",
     "data_frame",
+    "first_duplicate",
     "latex_table",
     "markdown_table",
     "numbered",
@@ -68,6 +69,10 @@ class Table:
     def error(self, row: int, column: str, problem: str) -> FileError:
         """Return the error that says what is wrong with a cell; rows are counted from 0."""
         return FileError(self.file, problem, line=self.lines[row], column=column)
+
+    def located(self, bad: RowError, column: str | None = None) -> FileError:
+        """Return the error of a row that contradicts another one, with the lines of both."""
+        return self.error(bad.row, column or bad.column, f"{bad.problem} line {self.lines[bad.other]}")
 
     def text(self, column: str) -> list[str]:
         """Return a column as text, without blanks around it; refuse a cell that is empty."""
@@ -141,6 +146,23 @@ def numbered(labels: Iterable[object]) -> tuple[tuple[str, ...], IntArray]:
     plain = labels.tolist() if isinstance(labels, np.ndarray) else labels
     numbers = np.array([seen.setdefault(str(label), len(seen)) for label in plain], dtype=np.int64)
     return tuple(seen), numbers
+
+
+def first_duplicate(*columns: IntArray) -> tuple[int, int] | None:
+    """Return the first row that was there before, after the row where it was.
+
+    Examples
+    --------
+    >>> first_duplicate(np.array([0, 1, 0, 1]), np.array([5, 5, 6, 5]))
+    (1, 3)
+    """
+    order = np.lexsort(columns)  # stable: rows that agree stay in order
+    same = np.all([np.diff(column[order]) == 0 for column in columns], axis=0)
+    if not same.any():
+        return None
+    at = np.flatnonzero(same)
+    at = at[np.argmin(order[at + 1])]
+    return int(order[at]), int(order[at + 1])
 
 
 def read_table(path: str | PathLike[str], what: str, required: Sequence[str], optional: Sequence[str] = ()) -> Table:
