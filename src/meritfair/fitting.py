@@ -1,7 +1,7 @@
 """From records to arms: what a log says of each arm, how sure that is, and which exposure it is due.
 
-The chances of each arm are estimated by their posterior means, under a prior that knows nothing (estimate ``mean``), or
-one that is fitted to all arms together (``pooled``), so that an arm of which little was seen borrows from the others.
+Transition probabilities are estimated by their posterior means, under a uniform prior (estimate ``mean``) or one that
+is fitted to all arms together (``pooled``), so that an arm of which little was seen borrows from the others.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = ["ESTIMATES", "Fit", "fit"]
 
 ESTIMATES = ("mean", "pooled")
 
-_CHANCES = ("p00", "p01", "p10", "p11")  # by state and action, as in files of arms
+_PROBABILITIES = ("p00", "p01", "p10", "p11")  # by state and action, as in files of arms
 _INTERVALS = ("benefit", "benefit_low", "benefit_high", "exposure", "exposure_low", "exposure_high")
 _MOST_NAMES = 40  # on the axis of a figure
 _LONGEST_NAME = 24
@@ -81,7 +81,7 @@ class Fit:
 
     @property
     def estimate(self) -> FloatArray:
-        """The estimated chances of a good next state, shape (N, 2, 2)."""
+        """The estimated probabilities of a good next state, shape (N, 2, 2)."""
         return self.arms.transitions
 
     @cached_property
@@ -117,7 +117,7 @@ class Fit:
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each arm: what was seen, the estimates, and the intervals, as plain values.
 
-        ``p01`` is the chance of a good next state from state 0 (bad) under action 1 (pull), as in files of arms.
+        ``p01`` is the probability of a good next state from state 0 (bad) under action 1 (pull), as in files of arms.
         """
         return rows_of(self._columns())
 
@@ -134,10 +134,10 @@ class Fit:
 
     def _columns(self) -> dict[str, list[Any]]:
         columns = {"arm": list(self.names), "seen": self.seen.tolist(), "pulled": self.pulled.tolist()}
-        columns.update(zip(_CHANCES, self.estimate.reshape(-1, 4).T.tolist(), strict=True))
+        columns.update(zip(_PROBABILITIES, self.estimate.reshape(-1, 4).T.tolist(), strict=True))
         columns.update({name: getattr(self.assessment, name).tolist() for name in _INTERVALS})
         if self.classes is not None:
-            columns.update({f"class_{c + 1}": chance for c, chance in enumerate(self.classes.T.tolist())})
+            columns.update({f"class_{c + 1}": values for c, values in enumerate(self.classes.T.tolist())})
         return columns
 
     def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
@@ -151,7 +151,7 @@ class Fit:
             _draw(left, self, "benefit", order, 0.0)
             _draw(right, self, "exposure", order, self.settings["budget"] / len(order))
             left.set(title="Benefit", xlabel="gain in good states by always over never pulling")
-            right.set(title="Due exposure", xlabel="chance of a pull at a step; dashed: the same for all")
+            right.set(title="Due exposure", xlabel="probability of a pull at a step; dashed: equal shares")
             right.set_xlim(0, None)
             for axes in (left, right):  # which share an axis only if they are ours
                 _name_arms(axes, [self.names[i] for i in order])
@@ -191,7 +191,7 @@ def fit(
     estimate : {"mean", "pooled"}
         Each arm by itself, with nothing known beforehand; or with what all arms together say of the classes there are.
     level : float
-        With which probability an interval shall hold the truth.
+        Level of the intervals: the probability that one holds the truth.
     method : {"draws", "delta"}
         How intervals are found: as for `assess`.
     seed : int

@@ -161,7 +161,7 @@ def test_catalogues(call: Any) -> None:
         (["simulate", "-d", "synthetic", "--delta", "1"], "delta must lie strictly between 0 and 1, got 1.0"),
         (["simulate", "-d", "synthetic", "--delta", "nan"], "delta must lie strictly between 0 and 1, got nan"),
         (["simulate", "-d", "synthetic", "-p", "merit-fare"], "no policy 'merit-fare', did you mean 'merit-fair'?"),
-        (["simulate", "-d", "synthetic", "-p", "optimal", "-p", "optimal"], "the same policy twice"),
+        (["simulate", "-d", "synthetic", "-p", "optimal", "-p", "optimal"], "duplicate policy"),
         (["simulate", "-d", "synthetic", "-p", "merit-fair:estimate"], "settings are written name:key=value"),
         (["simulate", "-d", "synthetic", "-p", "random:c=1"], "random has no setting 'c'; it has none"),
         (["simulate", "-d", "sintetic"], "no data set 'sintetic', did you mean 'synthetic'?"),

@@ -162,7 +162,7 @@ def test_all_runs_on_one_instance(call: Any) -> None:
     [
         ([], "say which arms: --dataset synthetic, or --arms-file arms.csv"),
         ([*QUICK, "-p", "merit-fare"], "no policy 'merit-fare', did you mean 'merit-fair'?"),
-        ([*QUICK, "-p", "random", "-p", "none", "-p", "random"], "the same policy twice: random, none, random"),
+        ([*QUICK, "-p", "random", "-p", "none", "-p", "random"], "duplicate policy: random, none, random"),
         ([*QUICK, "-p", "random:c=1"], "random has no setting 'c'; it has none"),
         ([*QUICK, "-k", "7"], "budget must be between 1 and the 6 arms, got 7"),
         ([*QUICK, "--runs", "0"], "runs must be at least 1, got 0"),

@@ -71,5 +71,5 @@ def _draw_shortfall(axes: Axes, report: Audit) -> None:
     axes.set_yticks(range(len(shown)), [for_figure(table.names[k]) for k in shown])
     axes.set_ylim(-0.8, len(shown) - 0.2)
     some = f" of {len(shown)} of {len(table):,} {what}" if len(shown) < len(table) else f" of {what}"
-    axes.set(title=f"Shortfall{some}", xlabel="← drawn too often · stated exposure less chance · too seldom →")
+    axes.set(title=f"Shortfall{some}", xlabel="← drawn too often · stated exposure less probability · too seldom →")
     axes.grid(visible=False, axis="y")

@@ -72,21 +72,21 @@ class DrawLog:
         drawn: npt.ArrayLike,
         group: Sequence[Any] | AnyArray | None = None,
     ) -> None:
-        labels, chance = float_array("rounds", _as_numbers(rounds)), float_array("exposure", exposure)
+        labels, stated = float_array("rounds", _as_numbers(rounds)), float_array("exposure", exposure)
         hit = float_array("drawn", drawn)
         self.names, arm = numbered(arms)
         self.group_names, row_group = numbered(() if group is None else group)
-        columns = [labels, arm, chance, hit, *([] if group is None else [row_group])]
+        columns = [labels, arm, stated, hit, *([] if group is None else [row_group])]
         if any(column.shape != (len(labels),) for column in columns):
             raise InputError("rounds, arms, exposure, drawn and group must be lists of the same length")
         if len(labels) == 0:
             raise InputError("the log has no rows")
         _check_all("rounds must be whole numbers", labels, (labels == np.round(labels)) & (np.abs(labels) < 2**53))
-        _check_all("exposure must lie between 0 and 1", chance, (chance >= 0) & (chance <= 1))
+        _check_all("exposure must lie between 0 and 1", stated, (stated >= 0) & (stated <= 1))
         _check_all("drawn must be 0 or 1", hit, (hit == 0) | (hit == 1))
         self.rounds, place = np.unique(labels.astype(np.int64), return_inverse=True)
         self.arm, self.round = frozen(arm), frozen(place.astype(np.int64))
-        self.exposure, self.drawn = frozen(chance), frozen(hit)
+        self.exposure, self.drawn = frozen(stated), frozen(hit)
         twice = first_duplicate(place, arm)
         if twice:
             first, row = twice

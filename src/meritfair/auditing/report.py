@@ -29,7 +29,7 @@ __all__ = ["Audit", "AuditTable", "Budget", "Course", "Evidence", "Violation", "
 
 
 class Violation(NamedTuple):
-    """A draw that the stated exposure rules out: drawn at exposure 0, or left at exposure 1."""
+    """A draw that the stated exposure rules out: drawn at exposure 0, or not drawn at exposure 1."""
 
     round: int
     arm: str
@@ -97,8 +97,8 @@ class AuditTable:
     entitled, drawn : ndarray
         The sum of the stated exposures, and how often they were drawn.
     shortfall, low, high : ndarray
-        Stated exposure less draws by turn; and between which the true value lies, stated exposure less true chance:
-        all of the table at all times with probability 1 - alpha.
+        Stated exposure less draws by turn; and bounds on the true value, stated exposure less true probability, which
+        hold for the whole table at all times with probability 1 - alpha.
     stake : ndarray
         By which the e-values are multiplied, since there are many; divide to have that of one chosen beforehand.
     log_e, log_largest : ndarray
@@ -178,7 +178,7 @@ class Audit:
     Attributes
     ----------
     alpha : float
-        The chance that fair draws are ever accused of anything: overall, or of any arm or group.
+        The probability that fair draws are ever accused of anything: overall, or of any arm or group.
     overall : Evidence
         Against the hypothesis that every arm was drawn with its stated exposures.
     arms, groups : AuditTable

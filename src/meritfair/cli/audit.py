@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from meritfair.cli.options import JsonOption, PlotOption, number_option, out_option
-from meritfair.cli.show import Files, check_out, check_plot, print_json, print_note, print_table
+from meritfair.cli.show import Files, check_out, check_plot, print_note, print_table
 from meritfair.core.progress import progress_bar
 from meritfair.core.texts import printable, several
 
@@ -57,7 +57,7 @@ def audit(
 
     The test is valid after every round: fair draws ever raise a false alarm with probability at most alpha.
     """
-    from meritfair.auditing import audit as weigh
+    from meritfair.auditing import audit as test
     from meritfair.auditing import read_draws
     from meritfair.core.checks import check_number
 
@@ -68,31 +68,24 @@ def audit(
         begin(f"reading {log.name}")
         draws = read_draws(log, group)
         files = Files(out, plot)
-        report = weigh(draws, alpha, fixed_budget=fixed_budget, progress=begin("weighing"))
+        report = test(draws, alpha, fixed_budget=fixed_budget, progress=begin("auditing"))
     files.save(out, report.save)
     files.plot(plot, report.plot)
-    if as_json:
-        _show_json(report, files.written)
-    else:
-        _show(report, group)
-    files.tell(quiet=as_json)
+    files.report(as_json, lambda: _values(report), lambda: _show(report, group))
 
 
-def _show_json(report: Audit, files: list[str]) -> None:
-    print_json(
-        {
-            "verdict": str(report),
-            "alpha": report.alpha,
-            "fixed_budget": report.fixed_budget,
-            "rounds": len(report.rounds),
-            "overall": report.overall.values(),
-            "certain": [violation._asdict() for violation in report.certain],
-            "budget": report.budget._asdict(),
-            "groups": None if report.groups is None else report.groups.rows("group"),
-            "arms": report.arms.rows("arm"),
-            "files": files,
-        }
-    )
+def _values(report: Audit) -> dict[str, Any]:
+    return {
+        "verdict": str(report),
+        "alpha": report.alpha,
+        "fixed_budget": report.fixed_budget,
+        "rounds": len(report.rounds),
+        "overall": report.overall.values(),
+        "certain": [violation._asdict() for violation in report.certain],
+        "budget": report.budget._asdict(),
+        "groups": None if report.groups is None else report.groups.rows("group"),
+        "arms": report.arms.rows("arm"),
+    }
 
 
 def _show(report: Audit, group: str | None) -> None:

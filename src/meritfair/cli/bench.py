@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from meritfair.cli.options import JsonOption
-from meritfair.cli.show import Files, finite, print_json, print_note, print_table
+from meritfair.cli.show import Files, finite, print_note, print_table
 from meritfair.core.progress import progress_bar
 
 __all__ = ["EXAMPLES", "bench"]
@@ -50,11 +50,7 @@ def bench(
                 begin(name)
     text = json.dumps(finite(results), indent=2) + "\n"
     files.save(out, lambda path: write_whole(path, lambda temporary: temporary.write_text(text)))
-    if as_json:
-        print_json(results)
-    else:
-        _show(results, reference is not None)
-    files.tell(quiet=as_json)
+    files.report(as_json, lambda: results, lambda: _show(results, reference is not None))
 
 
 _POLICIES = {

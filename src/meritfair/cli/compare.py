@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from meritfair.cli.options import JsonOption, PlotOption, SimulationOptions, out_option, with_options
 from meritfair.cli.show import (
@@ -12,7 +12,6 @@ from meritfair.cli.show import (
     check_plot,
     measure_cells,
     policy_cell,
-    print_json,
     print_legend,
     print_table,
     say,
@@ -44,7 +43,7 @@ def compare(
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Play many policies on the same arms with the same seeds, and weigh reward against fairness.
+    """Play many policies on the same arms with the same seeds, and compare reward and fairness.
 
     Without --policy: all policies, the most rewarding first. Those that cannot be played with these arms and this
     budget are listed below the table.
@@ -65,19 +64,12 @@ def compare(
         found = found.by_reward()
     files.save(out, found.save)
     files.plot(plot, found.plot)
-    if as_json:
-        print_json(
-            {
-                "settings": found.settings,
-                "policies": found.table(),
-                "oracles": found.oracles,
-                "skipped": found.skipped,
-                "files": files.written,
-            }
-        )
-    else:
-        _show(found)
-    files.tell(quiet=as_json)
+    files.report(as_json, lambda: _values(found), lambda: _show(found))
+
+
+def _values(found: Comparison) -> dict[str, Any]:
+    played = {"settings": found.settings, "policies": found.table()}
+    return {**played, "oracles": found.oracles, "skipped": found.skipped}
 
 
 _SHOWN = ("intervention_benefit", "price_of_fairness", "fairness_regret", "gini", "smallest_exposure", "longest_wait")

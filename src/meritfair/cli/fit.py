@@ -20,7 +20,7 @@ from meritfair.cli.options import (
     number_option,
     out_option,
 )
-from meritfair.cli.show import Files, check_out, check_plot, print_json, print_note, print_table, say
+from meritfair.cli.show import Files, check_out, check_plot, print_note, print_table, say
 from meritfair.core.progress import progress_bar
 from meritfair.core.texts import printable, several
 
@@ -91,12 +91,11 @@ def fit(
         )
     files.save(out, found.save)
     files.plot(plot, found.plot)
-    if as_json:
-        read = _log_numbers(seen)
-        print_json({"settings": found.settings, "log": read, "arms": found.table(), "files": files.written})
-    else:
-        _show(log, seen, found, out)
-    files.tell(quiet=as_json)
+    files.report(
+        as_json,
+        lambda: {"settings": found.settings, "log": _log_numbers(seen), "arms": found.table()},
+        lambda: _show(log, seen, found, out),
+    )
 
 
 def _log_numbers(log: StateLog) -> dict[str, Any]:

@@ -249,7 +249,7 @@ class SimulationOptions(ProblemOptions):
         from meritfair.policies.registry import create_under
 
         if len(set(texts)) < len(texts):
-            raise InputError(f"the same policy twice: {', '.join(texts)}")
+            raise InputError(f"duplicate policy: {', '.join(texts)}")
         criterion, confidence = self.judged_by()
         return {text: create_under(text, criterion, confidence) for text in texts}
 

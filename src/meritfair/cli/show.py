@@ -140,7 +140,7 @@ def check_out(out: Path | None, what: str, suffixes: tuple[str, ...] = ()) -> No
 
 
 class Files:
-    """The files that a command writes: their folders are made before the work, and failures told after the results.
+    """The files that a command writes: their folders are made before the work, and failures reported after the results.
 
     Parameters
     ----------
@@ -174,10 +174,14 @@ class Files:
 
         self.save(file, write)
 
-    def tell(self, *, quiet: bool = False) -> None:
-        """Name the files that were written, unless quiet; then raise what went wrong, if anything did."""
-        for file in [] if quiet else self.written:
-            say(f"wrote {printable(file)}")
+    def report(self, as_json: bool, values: Callable[[], dict[str, Any]], show: Callable[[], None]) -> None:
+        """Show the results, or print them as JSON, and name the files; then raise what went wrong, if anything did."""
+        if as_json:
+            print_json({**values(), "files": self.written})
+        else:
+            show()
+            for file in self.written:
+                say(f"wrote {printable(file)}")
         for failure in self._failures[:-1]:
             say(f"meritfair: {failure}", err=True)
         if self._failures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,6 @@ from meritfair.cli.show import (
     check_plot,
     measure_cells,
     policy_cell,
-    print_json,
     print_legend,
     print_table,
 )
@@ -76,11 +75,7 @@ def simulate(
             results[text] = play(instances, player, **settings, exposure_regret=exposure_regret, progress=begin(text))
             files.save(runs_files.get(text), results[text].save)  # at once: a later policy may be interrupted
     files.plot(plot, lambda: _figure(results))
-    if as_json:
-        _show_json(results, files.written)
-    else:
-        _show_table(results)
-    files.tell(quiet=as_json)
+    files.report(as_json, lambda: {"policies": _values(results)}, lambda: _show_table(results))
 
 
 def _figure(results: dict[str, Run]) -> Figure:
@@ -104,12 +99,11 @@ def _slug(text: str) -> str:
     return "".join(c if c.isalnum() or c in "-._" else "-" for c in text)
 
 
-def _show_json(results: dict[str, Run], files: list[str]) -> None:
-    policies = {
+def _values(results: dict[str, Run]) -> dict[str, Any]:
+    return {
         text: {"settings": run.settings, "summary": {key: value._asdict() for key, value in run.summary().items()}}
         for text, run in results.items()
     }
-    print_json({"policies": policies, "files": files})
 
 
 _SHOWN = (

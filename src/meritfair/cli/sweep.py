@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -149,19 +149,16 @@ def results(
     found = read_results(folder)
     files = Files(out)
     files.save(out, found.save)
-    if as_json:
-        print_json(
-            {
-                "settings": found.table(),
-                "missing": found.missing,
-                "damaged": [str(file) for file in found.damaged],
-                "versions": dict(found.manifest.versions),
-                "files": files.written,
-            }
-        )
-    else:
-        _show(found)
-    files.tell(quiet=as_json)
+    files.report(as_json, lambda: _values(found), lambda: _show(found))
+
+
+def _values(found: Results) -> dict[str, Any]:
+    return {
+        "settings": found.table(),
+        "missing": found.missing,
+        "damaged": [str(file) for file in found.damaged],
+        "versions": dict(found.manifest.versions),
+    }
 
 
 _ON_SCREEN = ("fairness_regret", "exposure_regret", "good_state", "gini", "longest_wait")
@@ -200,11 +197,9 @@ def _show_table(found: Results) -> None:
 
 def _in_lines(parts: list[str], width: int = 30) -> str:
     """Return parts in lines, as many in each as it has room for."""
-    lines = [""]
+    lines: list[list[str]] = [[]]
     for part in parts:
-        longer = f"{lines[-1]} · {part}" if lines[-1] else part
-        if lines[-1] and len(longer) > width:
-            lines.append(part)
-        else:
-            lines[-1] = longer
-    return "\n".join(lines)
+        if lines[-1] and len(" · ".join([*lines[-1], part])) > width:
+            lines.append([])
+        lines[-1].append(part)
+    return "\n".join(map(" · ".join, lines))

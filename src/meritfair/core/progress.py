@@ -44,7 +44,7 @@ def following(progress: Progress, what: str | None = None) -> Iterator[Callable[
     elif callable(progress):
         yield progress
     else:
-        raise InputError(f"progress must be True, False, or a function that is told how far it is, got {progress!r}")
+        raise InputError(f"progress must be True, False, or a function to report to, got {progress!r}")
 
 
 def in_parts(tell: Callable[[str, int, int], None], parts: int) -> Callable[[str], Callable[[int, int], None]]:

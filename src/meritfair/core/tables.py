@@ -166,7 +166,7 @@ def first_duplicate(*columns: IntArray) -> tuple[int, int] | None:
 
 
 def read_table(path: str | PathLike[str], what: str, required: Sequence[str], optional: Sequence[str] = ()) -> Table:
-    """Read the columns of a .csv or .parquet file that are wanted; others are left alone.
+    """Read the columns of a .csv or .parquet file that are wanted; others are ignored.
 
     Parameters
     ----------
@@ -445,7 +445,7 @@ def _wanted(
     there = [name for name in (*required, *optional) if name in header]
     twice = [name for name in there if list(header).count(name) > 1]
     if twice:
-        raise FileError(file, "the column stands there twice", line=line, column=twice[0])
+        raise FileError(file, "duplicate column", line=line, column=twice[0])
     return there
 
 

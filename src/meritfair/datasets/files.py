@@ -1,7 +1,7 @@
 """Arms in files: CSV or Parquet with the columns arm, p00, p01, p10, p11.
 
 ``p01`` is the probability that the next state is good from state 0 (bad) under action 1 (pull). Other
-columns are left alone. A file that cannot be used is refused with its line, column and value.
+columns are ignored. A file that cannot be used is refused with its line, column and value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_arms(path: str | PathLike[str]) -> Arms:
 
 
 def write_arms(arms: Arms, path: str | PathLike[str]) -> None:
-    """Write arms to a .csv or .parquet file, so that `read_arms` gives back the very same.
+    """Write arms to a .csv or .parquet file, so that `read_arms` gives back the same.
 
     An existing file is replaced only once the new one is complete.
     """

@@ -3,7 +3,7 @@
 A row says in which state an arm was in a round, 0 (bad) or 1 (good), and whether it was pulled, 0 (no) or 1 (yes).
 What came of it is the state in the arm's row for the next round, so two such rows make one *transition*. Where the
 next round is missing there is a *gap*, and nothing is counted across it. Arms may join late and leave early, rows may
-come in any order, and other columns are left alone.
+come in any order, and other columns are ignored.
 
 The last action before a gap, or of all, has no outcome yet: there the action may be empty.
 

@@ -1,9 +1,9 @@
-r"""Comparison: policies meet the same arms, and are weighed against the best and against nothing.
+r"""Comparison: policies on the same arms, measured against the best policy and against no pulls at all.
 
 Two policies are always played along: ``none``, which pulls nobody, and ``whittle``, which knows the true arms and pulls
 for reward alone. What a policy wins lies between them (`metrics` has the formulas): its intervention
 benefit is 0 if it does as ``none`` and 1 if it does as ``whittle``, its price of fairness is the part of Whittle's
-reward that it goes without. How fair it is, is measured for all by one yardstick, whatever each aims at.
+reward that it goes without. How fair each is, is measured by one fairness criterion for all, whatever it aims at.
 
 Run number r has the same arms, the same seeds and the same resamples for every policy, so that differences between
 policies are less noisy than their intervals. Transitions are not paired: policies that look at states and those that do
@@ -99,7 +99,7 @@ class Comparison:
     none, best : Run
         Those of the two references, ``none`` and ``whittle``, whether they are listed or not.
     oracles : tuple of str
-        Labels of the policies that look at the true arms, which nobody knows in life.
+        Labels of the policies that look at the true arms, which nobody knows in practice.
     skipped : dict of str to str
         Why others were not played, by label.
     """
@@ -117,7 +117,7 @@ class Comparison:
         They are ``intervention_benefit``, ``price_of_fairness``, and of `Run.summary`: the share in the good state,
         the regrets added up over episodes, inequality of the pulls, smallest exposure and longest wait. What cannot be
         measured is NaN: inequality where nobody is pulled, the benefit where even the best policy wins nothing. If that
-        may be chance, the interval of the benefit has no end.
+        may be by chance, the interval of the benefit is infinite.
         """
         return {label: self._measures(run) for label, run in self.runs.items()}
 
@@ -229,7 +229,7 @@ def compare(
     workers: int | None = None,
     progress: Progress = None,
 ) -> Comparison:
-    """Play several policies on the same arms with the same seeds, and weigh reward against fairness.
+    """Play several policies on the same arms with the same seeds, and compare reward and fairness.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def _players(policies: Any, criterion: Criterion, confidence: Confidence, notes:
                 players[name] = make_policy(name, criterion, confidence)
         return players
     if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, str) or not policies:
-        raise InputError(f"policies must be a list of some, or a mapping of labels to them, got {policies!r}")
+        raise InputError(f"policies must be a non-empty list, or a mapping of labels to policies, got {policies!r}")
     for key in policies:
         each = policies[key] if isinstance(policies, Mapping) else key
         policy = make_policy(each, criterion, confidence)
@@ -325,7 +325,7 @@ def _players(policies: Any, criterion: Criterion, confidence: Confidence, notes:
         if not (visible := "".join(label.split())) or not visible.isprintable():
             raise InputError(f"a label must be text that can be seen, without control characters, got {label!r}")
         if label in players:
-            raise InputError(f"the same policy twice: {label}")
+            raise InputError(f"duplicate policy: {label}")
         players[label] = policy
     return players
 
@@ -340,7 +340,7 @@ def _label(policy: Policy) -> str:
 
 
 def _typed(value: Any) -> Any:
-    """Return a setting as it is typed; what cannot be typed, such as a list, is told by its text all the same."""
+    """Return a setting as it is typed; what cannot be typed, such as a list, is given as text."""
     if isinstance(value, Merit):
         return as_inner(str(value))
     return value if value is None or isinstance(value, (int, float)) else str(value).replace(",", ";")

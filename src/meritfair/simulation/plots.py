@@ -292,7 +292,7 @@ def _draw_exposure(axes: Axes, runs: Sequence[Run]) -> Any:
         else:
             axes.plot(place, heights, ".", markersize=5)
     mark = axes.hlines(bars.fair, place - 0.45, place + 0.45, color="black", linewidth=1.4, zorder=3)
-    axes.set(title="Exposure", xlabel="arms, from least to most benefit", ylabel="chance of a pull at a step")
+    axes.set(title="Exposure", xlabel="arms, from least to most benefit", ylabel="probability of a pull at a step")
     axes.set_ylim(0, 1.05 * max(float(bars.given.max()), float(bars.fair.max())))
     axes.set_xticks(place if n_arms <= _MOST_TICKS else np.linspace(1, n_arms, 5).round())
     axes.grid(visible=False, axis="x")
