@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meritfair.cli.options import JsonOption, PlotOption, number_option, out_option
+from meritfair.cli.options import JsonOption, PlotOption, flag, number, out_option, text
 from meritfair.cli.show import Files, check_out, check_plot, print_note, print_table
 from meritfair.core.progress import progress_bar
 from meritfair.core.texts import printable, several
@@ -35,20 +35,18 @@ def audit(
         ),
     ],
     group: Annotated[
-        str | None,
-        typer.Option("--group", "-g", metavar="COLUMN", help="Also audit groups of arms, named by this column."),
+        str | None, text("--group", "-g", metavar="COLUMN", help="Also audit groups of arms, named by this column.")
     ] = None,
-    alpha: Annotated[float, number_option(float, "--alpha", help="Probability of a false alarm.")] = 0.05,
+    alpha: Annotated[float, number("--alpha", help="Probability of a false alarm.")] = 0.05,
     fixed_budget: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--fixed-budget",
-            help="The number of arms drawn was fixed before each draw: finds groups that get too little sooner.",
+            "The number of arms drawn was fixed before each draw: finds groups that get too little sooner.",
         ),
     ] = False,
     out: Annotated[
-        Path | None,
-        out_option("Save the table of all arms: .csv or .parquet; groups go to a second file beside it."),
+        Path | None, out_option("Save the table of all arms: .csv or .parquet; groups go to a second file beside it.")
     ] = None,
     plot: PlotOption = None,
     as_json: JsonOption = False,

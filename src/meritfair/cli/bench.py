@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from meritfair.cli.options import JsonOption
+from meritfair.cli.options import JsonOption, flag, text
 from meritfair.cli.show import Files, finite, print_note, print_table
 from meritfair.core.progress import progress_bar
 
@@ -18,12 +16,8 @@ EXAMPLES = "For example: [cyan]meritfair bench --quick[/], or [cyan]meritfair be
 
 
 def bench(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer episodes and arms: half a minute, less precise.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Also save the results as JSON.")
-    ] = None,
+    quick: Annotated[bool, flag("--quick", "Fewer episodes and arms: half a minute, less precise.")] = False,
+    out: Annotated[Path | None, text("--out", "-o", metavar="FILE", help="Also save the results as JSON.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure the engine: against a plain compiled loop, for many arms, and with several workers."""

@@ -37,8 +37,7 @@ Three policies, one with its own settings, and all measures in a table:
 def compare(
     options: SimulationOptions,
     out: Annotated[
-        Path | None,
-        out_option("Save the table: all measures as .csv or .parquet, the main ones as .md or .tex."),
+        Path | None, out_option("Save the table: all measures as .csv or .parquet, the main ones as .md or .tex.")
     ] = None,
     plot: PlotOption = None,
     as_json: JsonOption = False,

@@ -17,8 +17,10 @@ from meritfair.cli.options import (
     MeritOption,
     PlotOption,
     make_criterion,
-    number_option,
+    number,
     out_option,
+    text,
+    whole,
 )
 from meritfair.cli.show import Files, check_out, check_plot, print_note, print_table, say
 from meritfair.core.progress import progress_bar
@@ -41,8 +43,7 @@ _MOST_ROWS = 20
 
 def fit(
     log: Annotated[
-        Path,
-        typer.Argument(metavar="LOG", help="A .csv or .parquet file with columns arm, round, state, action."),
+        Path, typer.Argument(metavar="LOG", help="A .csv or .parquet file with columns arm, round, state, action.")
     ],
     budget: BudgetOption = 1,
     merit: MeritOption = "exponential:c=3",
@@ -51,17 +52,15 @@ def fit(
     cap: CapOption = 1.0,
     estimate: Annotated[
         str,
-        typer.Option(
+        text(
             "--estimate",
-            metavar="NAME",
             help="Estimate each arm by itself ([cyan]mean[/]), or pool what arms have in common ([cyan]pooled[/]).",
         ),
     ] = "mean",
-    level: Annotated[float, number_option(float, "--level", help="Level of the intervals.")] = 0.95,
-    seed: Annotated[int, number_option(int, "--seed", "-s", help="Seed of the draws behind the intervals.")] = 0,
+    level: Annotated[float, number("--level", help="Level of the intervals.")] = 0.95,
+    seed: Annotated[int, whole("--seed", "-s", help="Seed of the draws behind the intervals.")] = 0,
     out: Annotated[
-        Path | None,
-        out_option("Save all rows: a .csv or .parquet file, which --arms-file can read."),
+        Path | None, out_option("Save all rows: a .csv or .parquet file, which --arms-file can read.")
     ] = None,
     plot: PlotOption = None,
     as_json: JsonOption = False,

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from meritfair.model.arms import Arms
     from meritfair.model.criterion import Confidence, Criterion
-    from meritfair.model.merit import Merit
     from meritfair.policies.base import Policy
 
 __all__ = [
@@ -39,10 +38,13 @@ __all__ = [
     "ProblemOptions",
     "SimulationOptions",
     "WorkersOption",
+    "flag",
+    "make_criterion",
     "make_executor",
-    "make_merit",
-    "number_option",
+    "number",
     "out_option",
+    "text",
+    "whole",
     "with_options",
 ]
 
@@ -50,17 +52,19 @@ _ARMS, _PROBLEM, RESULTS = "Arms", "Problem", "Results"
 _DEFAULT_ARMS = 5
 
 
-def number_option(kind: type[int] | type[float], *flags: str, help: str, panel: str | None = None) -> Any:  # noqa: A002
-    """Return an option for a number whose error message names the value."""
-    word, wanted = ("INTEGER", "a whole number") if kind is int else ("NUMBER", "a number")
+def _numeric(parse: Callable[[str], float], metavar: str, wanted: str) -> Callable[..., Any]:
+    """Return what makes options for numbers whose error message names the value."""
 
-    def parse(text: str) -> float:
+    def checked(text: str) -> float:
         try:
-            return _whole(text) if kind is int else float(text)
+            return parse(text)
         except ValueError:
             raise typer.BadParameter(f"must be {wanted}, got {text!r}") from None
 
-    return typer.Option(*flags, help=help, rich_help_panel=panel, parser=parse, metavar=word)
+    def option(*flags: str, help: str, panel: str | None = None) -> Any:  # noqa: A002
+        return typer.Option(*flags, help=help, rich_help_panel=panel, parser=checked, metavar=metavar)
+
+    return option
 
 
 def _whole(text: str) -> int:
@@ -73,23 +77,28 @@ def _whole(text: str) -> int:
         return int(float(text))
 
 
-def _text_option(*flags: str, help: str, panel: str | None = None, metavar: str = "NAME") -> Any:  # noqa: A002
+def text(*flags: str, help: str, panel: str | None = None, metavar: str = "NAME") -> Any:  # noqa: A002
+    """Return an option for a name or a file."""
     return typer.Option(*flags, help=help, rich_help_panel=panel, metavar=metavar)
-
-
-def _flag(name: str, help: str, panel: str | None = None) -> Any:  # noqa: A002
-    return typer.Option(name, help=help, rich_help_panel=panel)
 
 
 def out_option(help: str, metavar: str = "FILE") -> Any:  # noqa: A002
     """Return the option that says where results are written."""
-    return _text_option("--out", "-o", metavar=metavar, help=help, panel=RESULTS)
+    return text("--out", "-o", metavar=metavar, help=help, panel=RESULTS)
 
 
-BudgetOption = Annotated[int, number_option(int, "--budget", "-k", help="Arms pulled per step (K).", panel=_PROBLEM)]
+def flag(name: str, help: str, panel: str | None = None) -> Any:  # noqa: A002
+    """Return an option that is set or not."""
+    return typer.Option(name, help=help, rich_help_panel=panel)
+
+
+number = _numeric(float, "NUMBER", "a number")
+whole = _numeric(_whole, "INTEGER", "a whole number")
+
+BudgetOption = Annotated[int, whole("--budget", "-k", help="Arms pulled per step (K).", panel=_PROBLEM)]
 MeritOption = Annotated[
     str,
-    _text_option(
+    text(
         "--merit",
         help="Merit as a function of benefit: [cyan]exponential:c=3[/], [cyan]affine:slope=1,intercept=1.5[/], "
         "[cyan]power[/], [cyan]logistic[/].",
@@ -98,7 +107,7 @@ MeritOption = Annotated[
 ]
 DesignOption = Annotated[
     str,
-    _text_option(
+    text(
         "--design",
         help="How K arms are drawn by merit: [cyan]sequential[/] (the paper's), [cyan]exact[/] or [cyan]systematic[/] "
         "(exposure in proportion to merit).",
@@ -106,28 +115,25 @@ DesignOption = Annotated[
     ),
 ]
 FloorOption = Annotated[
-    float, number_option(float, "--floor", help="Least exposure of any arm; not with sequential.", panel=_PROBLEM)
+    float, number("--floor", help="Least exposure of any arm; not with sequential.", panel=_PROBLEM)
 ]
-CapOption = Annotated[
-    float, number_option(float, "--cap", help="Most exposure of any arm; not with sequential.", panel=_PROBLEM)
-]
+CapOption = Annotated[float, number("--cap", help="Most exposure of any arm; not with sequential.", panel=_PROBLEM)]
 WorkersOption = Annotated[
-    int | None,
-    number_option(int, "--workers", help="Runs played in parallel; by default one per core. Never changes results."),
+    int | None, whole("--workers", help="Runs played in parallel; by default one per core. Never changes results.")
 ]
 PlotOption = Annotated[
-    Path | None, _text_option("--plot", metavar="FILE", help="Draw the figure: .png, .pdf or .svg.", panel=RESULTS)
+    Path | None, text("--plot", metavar="FILE", help="Draw the figure: .png, .pdf or .svg.", panel=RESULTS)
 ]
 ClusterOption = Annotated[
     str | None,
-    _text_option(
+    text(
         "--cluster",
         metavar="ADDRESS",
         help="Run on a dask cluster: [cyan]tcp://host:8786[/], or [cyan]local:4[/] for four workers here.",
     ),
 ]
-ForceOption = Annotated[bool, _flag("--force", "Run everything again, even what is done.")]
-JsonOption = Annotated[bool, _flag("--json", "Print JSON instead of a table.")]
+ForceOption = Annotated[bool, flag("--force", "Run everything again, even what is done.")]
+JsonOption = Annotated[bool, flag("--json", "Print JSON instead of a table.")]
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ class ProblemOptions:
 
     dataset: Annotated[
         str | None,
-        _text_option(
+        text(
             "--dataset",
             "-d",
             help="Data set, with settings: [cyan]cpap[/] or [cyan]cpap:noise=0.2,variant=probfair[/]. "
@@ -146,35 +152,29 @@ class ProblemOptions:
     ] = None
     arms_file: Annotated[
         Path | None,
-        _text_option(
+        text(
             "--arms-file",
             metavar="FILE",
             help="Instead of --dataset: a .csv or .parquet file with columns arm, p00, p01, p10, p11.",
             panel=_ARMS,
         ),
     ] = None
-    arms: Annotated[
-        int | None, number_option(int, "--arms", "-n", help="Number of arms (N); 5 by default.", panel=_ARMS)
-    ] = None
+    arms: Annotated[int | None, whole("--arms", "-n", help="Number of arms (N); 5 by default.", panel=_ARMS)] = None
     clip: Annotated[
-        float | None,
-        number_option(float, "--clip", help="Clip probabilities to [NUMBER, 1 - NUMBER].", panel=_ARMS),
+        float | None, number("--clip", help="Clip all probabilities to [NUMBER, 1 - NUMBER].", panel=_ARMS)
     ] = None
-    authors: Annotated[bool, _flag("--authors", "Use the instances of the paper's authors.", _ARMS)] = False
+    authors: Annotated[bool, flag("--authors", "Use the instances of the paper's authors.", _ARMS)] = False
     budget: BudgetOption = 1
-    episodes: Annotated[int, number_option(int, "--episodes", "-t", help="Episodes per run (T).", panel=_PROBLEM)] = 0
-    horizon: Annotated[int, number_option(int, "--horizon", help="Steps per episode (H).", panel=_PROBLEM)] = 200
+    episodes: Annotated[int, whole("--episodes", "-t", help="Episodes per run (T).", panel=_PROBLEM)] = 0
+    horizon: Annotated[int, whole("--horizon", help="Steps per episode (H).", panel=_PROBLEM)] = 200
     merit: MeritOption = "exponential:c=3"
     design: DesignOption = "sequential"
     delta: Annotated[
-        float,
-        number_option(float, "--delta", help="Probability that the confidence ball misses the truth.", panel=_PROBLEM),
+        float, number("--delta", help="Probability that the confidence ball misses the truth.", panel=_PROBLEM)
     ] = 0.01
     seed: Annotated[
         int | None,
-        number_option(
-            int, "--seed", "-s", help="Seed of all random numbers; without it, a new one is drawn and shown."
-        ),
+        whole("--seed", "-s", help="Seed of all random numbers; without it, a new one is drawn and shown."),
     ] = None
 
     def instances(self, seed: int, runs: int = 1, policies: int = 1, *, same: bool = False) -> tuple[Arms, ...]:
@@ -208,11 +208,11 @@ class SimulationOptions(ProblemOptions):
     """The options that say what is played: a problem, policies, and how often."""
 
     same_arms: Annotated[
-        bool, _flag("--same-arms", "Play all runs on one instance; by default each run draws its own.", _ARMS)
+        bool, flag("--same-arms", "Play all runs on one instance; by default each run draws its own.", _ARMS)
     ] = False
     policy: Annotated[
         list[str] | None,
-        _text_option(
+        text(
             "--policy",
             "-p",
             help="Policy, with settings: [cyan]merit-fair:estimate=mean[/] or "
@@ -224,7 +224,7 @@ class SimulationOptions(ProblemOptions):
     cap: CapOption = 1.0
     ball: Annotated[
         str,
-        _text_option(
+        text(
             "--ball",
             help="Confidence ball: [cyan]paper[/], or the tighter [cyan]bernstein[/] or [cyan]kl[/].",
             panel=_PROBLEM,
@@ -232,16 +232,16 @@ class SimulationOptions(ProblemOptions):
     ] = "paper"
     carry_states: Annotated[
         bool,
-        _flag("--carry-states", "Keep states between episodes; by default each episode starts at random.", _PROBLEM),
+        flag("--carry-states", "Keep states between episodes; by default each episode starts at random.", _PROBLEM),
     ] = False
-    runs: Annotated[int, number_option(int, "--runs", "-r", help="Independent runs.")] = 1
+    runs: Annotated[int, whole("--runs", "-r", help="Independent runs.")] = 1
     workers: WorkersOption = None
 
     def judged_by(self) -> tuple[Criterion, Confidence]:
         """Return the fairness criterion, and the confidence ball behind eta and omega."""
-        from meritfair.model.criterion import Confidence, Criterion
+        from meritfair.model.criterion import Confidence
 
-        criterion = Criterion(make_merit(self.merit), self.design, self.floor, self.cap)
+        criterion = make_criterion(self.merit, self.design, self.floor, self.cap)
         return criterion, Confidence(self.ball, self.delta)
 
     def policies(self, texts: Sequence[str]) -> dict[str, Policy]:
@@ -292,11 +292,12 @@ def with_options(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..
     return decorate
 
 
-def make_merit(text: str) -> Merit:
-    """Make a merit function from the text of --merit."""
+def make_criterion(merit: str, design: str, floor: float = 0.0, cap: float = 1.0) -> Criterion:
+    """Make the fairness criterion from the options that say it."""
+    from meritfair.model.criterion import Criterion
     from meritfair.model.merit import merit_from_text
 
-    return merit_from_text(text)
+    return Criterion(merit_from_text(merit), design, floor, cap)
 
 
 def make_executor(cluster: str | None, workers: int | None) -> AbstractContextManager[Executor] | None:

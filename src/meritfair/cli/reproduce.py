@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
+from meritfair.cli.options import (
+    ClusterOption,
+    ForceOption,
+    JsonOption,
+    WorkersOption,
+    flag,
+    make_executor,
+    out_option,
+    text,
+)
 from meritfair.cli.show import print_json, print_note, print_table, say
 from meritfair.core.progress import bar
 from meritfair.core.texts import several
@@ -31,14 +40,11 @@ Only some figures and tables, in another folder:
 
 
 def reproduce(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A tenth of the episodes and a third of the runs: under a minute.")
-    ] = False,
+    quick: Annotated[bool, flag("--quick", "A tenth of the episodes and a third of the runs: under a minute.")] = False,
     only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="NAME", help="Only this figure or table; repeat for more. See --list."),
+        list[str] | None, text("--only", help="Only this figure or table; repeat for more. See --list.")
     ] = None,
-    names: Annotated[bool, typer.Option("--list", help="List the figures and tables, and exit.")] = False,
+    names: Annotated[bool, flag("--list", "List the figures and tables, and exit.")] = False,
     workers: WorkersOption = None,
     cluster: ClusterOption = None,
     force: ForceOption = False,

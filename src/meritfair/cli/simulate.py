@@ -6,9 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from meritfair.cli.options import RESULTS, JsonOption, PlotOption, SimulationOptions, out_option, with_options
+from meritfair.cli.options import RESULTS, JsonOption, PlotOption, SimulationOptions, flag, out_option, with_options
 from meritfair.cli.show import (
     Files,
     check_plot,
@@ -42,15 +40,14 @@ def simulate(
     options: SimulationOptions,
     exposure_regret: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--exposure-regret",
-            help="Measure exposure regret also where it needs numerical integration: sequential draws of several arms.",
-            rich_help_panel=RESULTS,
+            "Measure exposure regret also where it needs numerical integration: sequential draws of several arms.",
+            RESULTS,
         ),
     ] = False,
     out: Annotated[
-        Path | None,
-        out_option("Save the runs: a folder, or for one policy a .parquet or .npz file.", "PATH"),
+        Path | None, out_option("Save the runs: a folder, or for one policy a .parquet or .npz file.", "PATH")
     ] = None,
     plot: PlotOption = None,
     as_json: JsonOption = False,

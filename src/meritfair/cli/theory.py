@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from meritfair.cli.options import JsonOption, ProblemOptions, make_merit, with_options
+from meritfair.cli.options import JsonOption, ProblemOptions, make_criterion, with_options
 from meritfair.cli.show import print_json, print_note, print_table
 from meritfair.core.progress import progress_bar
 
@@ -30,7 +30,7 @@ def theory(options: ProblemOptions, as_json: JsonOption = False) -> None:
     from meritfair.simulation.simulate import simulate
 
     root = fresh_seed(options.seed)
-    merit = make_merit(options.merit)
+    merit = make_criterion(options.merit, options.design).merit
     policy = MeritFair(merit=merit, delta=options.delta, design=options.design)
     (instance,) = options.instances(root)
     with progress_bar() as begin:
