@@ -15,8 +15,6 @@ from meritfair.core.texts import printable, several
 if TYPE_CHECKING:
     from meritfair.auditing import Audit, AuditTable
 
-__all__ = ["EXAMPLES", "audit"]
-
 EXAMPLES = """Were the draws fair, to women as to men? With a figure, and the numbers for each arm in a file:
 
 [cyan]meritfair audit draws.csv --group sex --plot audit.png --out audit.csv[/]"""

@@ -10,8 +10,6 @@ from meritfair.cli.options import JsonOption, flag, text
 from meritfair.cli.show import Files, finite, print_note, print_table
 from meritfair.core.progress import progress_bar
 
-__all__ = ["EXAMPLES", "bench"]
-
 EXAMPLES = "For example: [cyan]meritfair bench --quick[/], or [cyan]meritfair bench --out bench.json[/]"
 
 

@@ -10,8 +10,6 @@ from meritfair.cli.options import JsonOption
 from meritfair.cli.show import print_json, print_note, print_table, say
 from meritfair.core.errors import MeritfairError
 
-__all__ = ["datasets", "policies"]
-
 
 def datasets(as_json: JsonOption = False) -> None:
     """List the data sets, with their settings and defaults."""

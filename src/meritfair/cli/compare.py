@@ -12,17 +12,13 @@ from meritfair.cli.show import (
     check_plot,
     measure_cells,
     policy_cell,
-    print_legend,
-    print_table,
+    print_measures,
     say,
 )
 from meritfair.core.progress import bar
-from meritfair.simulation.columns import COLUMNS
 
 if TYPE_CHECKING:
     from meritfair.simulation.comparison import Comparison
-
-__all__ = ["EXAMPLES", "compare"]
 
 EXAMPLES = """All policies on twenty patients, four calls a day, with a figure and a LaTeX table:
 
@@ -44,8 +40,8 @@ def compare(
 ) -> None:
     """Play many policies on the same arms with the same seeds, and compare reward and fairness.
 
-    Without --policy: all policies, the most rewarding first. Those that cannot be played with these arms and this
-    budget are listed below the table.
+    Without --policy: all policies, the most rewarding first. Those that
+    cannot be played with these arms and this budget are listed below the table.
     """
     from meritfair.core.seeding import fresh_seed
     from meritfair.simulation.comparison import SUFFIXES
@@ -81,8 +77,7 @@ def _show(found: Comparison) -> None:
         [policy_cell(label) + f" {ORACLE}" * (label in found.oracles), *measure_cells(measures, _SHOWN)]
         for label, measures in found.measures.items()
     ]
-    print_table(["policy", *(COLUMNS[name].heading for name in _SHOWN)], rows, found.description)
     oracle = f"{ORACLE}: knows the true arms." if found.oracles else ""
-    print_legend(_SHOWN, intervals=found.none.runs > 1, more=oracle)
+    print_measures(_SHOWN, rows, found.description, "policy", intervals=found.none.runs > 1, more=oracle)
     for label, reason in found.skipped.items():
         say(f"skipped: {label}: {reason}")

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from meritfair.datasets.logs import StateLog
     from meritfair.fitting import Fit
 
-__all__ = ["EXAMPLES", "fit"]
-
 EXAMPLES = """From a file with a row for each person and round, with four calls per round:
 
 [cyan]meritfair fit log.csv --budget 4 --out people.csv --plot people.png[/]
@@ -67,7 +65,8 @@ def fit(
 ) -> None:
     """Estimate from recorded data how much each arm benefits, with intervals, and the exposure it is due.
 
-    State is 0 (bad) or 1 (good), action 0 (not pulled) or 1 (pulled). Rows can be in any order, rounds can be missing.
+    State is 0 (bad) or 1 (good), action 0 (not pulled) or 1 (pulled).
+    Rows can be in any order, rounds can be missing.
     """
     from meritfair.datasets.logs import read_log
     from meritfair.fitting import fit as estimate_arms

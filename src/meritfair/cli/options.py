@@ -24,30 +24,6 @@ if TYPE_CHECKING:
     from meritfair.model.criterion import Confidence, Criterion
     from meritfair.policies.base import Policy
 
-__all__ = [
-    "RESULTS",
-    "BudgetOption",
-    "CapOption",
-    "ClusterOption",
-    "DesignOption",
-    "FloorOption",
-    "ForceOption",
-    "JsonOption",
-    "MeritOption",
-    "PlotOption",
-    "ProblemOptions",
-    "SimulationOptions",
-    "WorkersOption",
-    "flag",
-    "make_criterion",
-    "make_executor",
-    "number",
-    "out_option",
-    "text",
-    "whole",
-    "with_options",
-]
-
 _ARMS, _PROBLEM, RESULTS = "Arms", "Problem", "Results"
 _DEFAULT_ARMS = 5
 
@@ -115,24 +91,17 @@ DesignOption = Annotated[
     ),
 ]
 FloorOption = Annotated[
-    float, number("--floor", help="Least exposure of any arm; not with sequential.", panel=_PROBLEM)
+    float, number("--floor", help="Least exposure of any arm; not with --design sequential.", panel=_PROBLEM)
 ]
-CapOption = Annotated[float, number("--cap", help="Most exposure of any arm; not with sequential.", panel=_PROBLEM)]
+CapOption = Annotated[
+    float, number("--cap", help="Most exposure of any arm; not with --design sequential.", panel=_PROBLEM)
+]
 WorkersOption = Annotated[
     int | None, whole("--workers", help="Runs played in parallel; by default one per core. Never changes results.")
 ]
 PlotOption = Annotated[
     Path | None, text("--plot", metavar="FILE", help="Draw the figure: .png, .pdf or .svg.", panel=RESULTS)
 ]
-ClusterOption = Annotated[
-    str | None,
-    text(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Run on a dask cluster: [cyan]tcp://host:8786[/], or [cyan]local:4[/] for four workers here.",
-    ),
-]
-ForceOption = Annotated[bool, flag("--force", "Run everything again, even what is done.")]
 JsonOption = Annotated[bool, flag("--json", "Print JSON instead of a table.")]
 
 
@@ -268,25 +237,59 @@ class SimulationOptions(ProblemOptions):
         }
 
 
+@dataclass(frozen=True)
+class WorkOptions:
+    """The options that say who plays the tasks of a sweep."""
+
+    workers: WorkersOption = None
+    cluster: Annotated[
+        str | None,
+        text(
+            "--cluster",
+            metavar="ADDRESS",
+            help="Run on a dask cluster: [cyan]tcp://host:8786[/], or [cyan]local:4[/] for four workers here.",
+        ),
+    ] = None
+    force: Annotated[bool, flag("--force", "Run everything again, even what is done.")] = False
+
+    def executor(self) -> AbstractContextManager[Executor] | None:
+        """Return a cluster, or None for processes on this machine."""
+        if self.cluster is None:
+            return None
+        if self.workers is not None:
+            raise InputError("--workers cannot go together with --cluster: the cluster sets the number of workers")
+        from meritfair.lab.cluster import cluster
+
+        return cluster(self.cluster, say=lambda text: say(text, err=True))
+
+
 def with_options(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function whose first parameter is a dataclass: its fields become options.
+    """Make a command of a function of which one parameter is a dataclass: its fields become options in its place.
 
     Defaults of the command replace those of the dataclass.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(function, include_extras=True)
-        first, *others = inspect.signature(function).parameters.values()
-        shared, types = hints[first.name], get_type_hints(hints[first.name], include_extras=True)
-        fields = {field.name: defaults.get(field.name, field.default) for field in dataclasses.fields(shared)}
+        own = {name: each.default for name, each in inspect.signature(function).parameters.items()}
+        (holder,) = (name for name in own if dataclasses.is_dataclass(hints[name]))
+        shared = hints[holder]
+        fields = {each.name: defaults.get(each.name, each.default) for each in dataclasses.fields(shared)}
+        hints |= get_type_hints(shared, include_extras=True)
 
         @wraps(function)
         def command(**given: Any) -> None:
-            function(shared(**{name: given.pop(name) for name in fields}), **given)
+            options = shared(**{name: given.pop(name) for name in fields})
+            function(**{holder: options}, **given)
 
-        options = [first.replace(name=name, default=value, annotation=types[name]) for name, value in fields.items()]
-        own = [each.replace(annotation=hints[each.name]) for each in others]
-        command.__signature__ = inspect.Signature([*options, *own])  # type: ignore[attr-defined]
+        places = ((fields if name == holder else {name: default}) for name, default in own.items())
+        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+                for place in places
+                for name, default in place.items()
+            ]
+        )
         return command
 
     return decorate
@@ -298,14 +301,3 @@ def make_criterion(merit: str, design: str, floor: float = 0.0, cap: float = 1.0
     from meritfair.model.merit import merit_from_text
 
     return Criterion(merit_from_text(merit), design, floor, cap)
-
-
-def make_executor(cluster: str | None, workers: int | None) -> AbstractContextManager[Executor] | None:
-    """Return what plays the tasks of a sweep: a cluster, or None for processes on this machine."""
-    if cluster is None:
-        return None
-    if workers is not None:
-        raise InputError("--workers cannot go together with --cluster: the cluster sets the number of workers")
-    from meritfair.lab.cluster import cluster as connect
-
-    return connect(cluster, say=lambda text: say(text, err=True))

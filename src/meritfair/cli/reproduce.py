@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meritfair.cli.options import (
-    ClusterOption,
-    ForceOption,
-    JsonOption,
-    WorkersOption,
-    flag,
-    make_executor,
-    out_option,
-    text,
-)
+from meritfair.cli.options import JsonOption, WorkOptions, flag, out_option, text, with_options
 from meritfair.cli.show import print_json, print_note, print_table, say
 from meritfair.core.progress import bar
 from meritfair.core.texts import several
@@ -26,8 +17,6 @@ from meritfair.core.texts import several
 if TYPE_CHECKING:
     from meritfair.reproduction.report import Report
     from meritfair.reproduction.reproduce import Plan, Played
-
-__all__ = ["EXAMPLES", "reproduce"]
 
 EXAMPLES = """A quick version in under a minute, then the full one:
 
@@ -39,22 +28,22 @@ Only some figures and tables, in another folder:
 [cyan]meritfair reproduce --only figure-2 --only table-1 --out mine[/]"""
 
 
+@with_options()
 def reproduce(
     quick: Annotated[bool, flag("--quick", "A tenth of the episodes and a third of the runs: under a minute.")] = False,
     only: Annotated[
         list[str] | None, text("--only", help="Only this figure or table; repeat for more. See --list.")
     ] = None,
     names: Annotated[bool, flag("--list", "List the figures and tables, and exit.")] = False,
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
-    force: ForceOption = False,
+    *,
+    work: WorkOptions,
     out: Annotated[Path | None, out_option("Output folder; by default paper, or paper-quick.", "FOLDER")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Rerun the paper's experiments, make every figure and table, and report which claims hold.
 
-    Writes report.html, figures/ and tables/ into a folder. It can be stopped at any time: run the same command again to
-    resume.
+    Writes report.html, figures/ and tables/ into a folder.
+    It can be stopped at any time: run the same command again to resume.
     """
     if names:
         _list(as_json)
@@ -62,11 +51,11 @@ def reproduce(
     from meritfair.reproduction import reproduce as lab
 
     scale = lab.QUICK if quick else lab.FULL
-    executor = make_executor(cluster, workers)
-    wanted = lab.plan(out or Path("paper-quick" if quick else "paper"), scale, only or (), workers)
+    executor = work.executor()
+    wanted = lab.plan(out or Path("paper-quick" if quick else "paper"), scale, only or (), work.workers)
     try:
         with bar(keep=False) as tell:
-            played = lab.play(wanted, executor=executor, force=force, progress=tell)
+            played = lab.play(wanted, executor=executor, force=work.force, progress=tell)
             report = lab.write(wanted, played, progress=tell)
     except KeyboardInterrupt:
         done, total = wanted.done(), len(wanted.all_tasks)

@@ -25,20 +25,6 @@ if TYPE_CHECKING:
 
     from meritfair.simulation.metrics import Interval
 
-__all__ = [
-    "Files",
-    "check_out",
-    "check_plot",
-    "finite",
-    "measure_cells",
-    "policy_cell",
-    "print_json",
-    "print_legend",
-    "print_note",
-    "print_table",
-    "say",
-]
-
 _WITH_INTERVAL = ("intervention_benefit", "fairness_regret", "exposure_regret")
 
 
@@ -98,8 +84,11 @@ def measure_cells(measures: Mapping[str, Interval], names: Sequence[str]) -> lis
     return [column.in_short(value) if both else column.number(value.mean) for column, value, both in shown]
 
 
-def print_legend(names: Sequence[str], *, intervals: bool, more: str = "") -> None:
-    """Print below a table what its measures mean."""
+def print_measures(
+    names: Sequence[str], rows: Sequence[Sequence[str]], title: str, *first: str, intervals: bool, more: str = ""
+) -> None:
+    """Print a table of measures, after columns with the headings `first`, and below it what they mean."""
+    print_table([*first, *(COLUMNS[name].heading for name in names)], rows, title)
     half = ["After ±: half the width of the 95 % interval."] * intervals
     print_note(" ".join([*(COLUMNS[name].meaning for name in names), *half, more]).rstrip())
 

@@ -12,19 +12,15 @@ from meritfair.cli.show import (
     check_plot,
     measure_cells,
     policy_cell,
-    print_legend,
-    print_table,
+    print_measures,
 )
 from meritfair.core.errors import InputError
 from meritfair.core.progress import progress_bar
-from meritfair.simulation.columns import COLUMNS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from meritfair.simulation.run import Run
-
-__all__ = ["EXAMPLES", "simulate"]
 
 EXAMPLES = """Compare the paper's algorithm with its baseline on the authors' own arms, and plot the result:
 
@@ -125,5 +121,4 @@ def _show_table(results: dict[str, Run]) -> None:
         if (run.first_valid_episode == run.episodes).any():
             cells["first_valid_episode"] = f"≥ {cells['first_valid_episode']}"
         rows.append([policy_cell(text), *cells.values()])
-    print_table(["policy", *(COLUMNS[name].heading for name in names)], rows, one.description)
-    print_legend(names, intervals=one.runs > 1)
+    print_measures(names, rows, one.description, "policy", intervals=one.runs > 1)

@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
-from meritfair.cli.show import Files, check_out, measure_cells, print_json, print_legend, print_table, say
+from meritfair.cli.options import JsonOption, WorkOptions, out_option, with_options
+from meritfair.cli.show import Files, check_out, measure_cells, print_json, print_measures, say
 from meritfair.core.progress import bar
 from meritfair.core.texts import several
-from meritfair.simulation.columns import COLUMNS
 
 if TYPE_CHECKING:
     from meritfair.lab.results import Results
     from meritfair.lab.running import Sweep
     from meritfair.lab.sweep import Failure, Tally
     from meritfair.lab.tasks import Task
-
-__all__ = ["EXAMPLES", "RESULTS_EXAMPLES", "results", "sweep"]
 
 EXAMPLES = """A spec lists data sets, sizes, policies and merits; every combination is played:
 
@@ -41,12 +38,11 @@ RESULTS_EXAMPLES = """As a LaTeX table, or with all measures for a spreadsheet:
 [cyan]meritfair results found --out table.csv[/]"""
 
 
+@with_options()
 def sweep(
     spec: Annotated[Path, typer.Argument(metavar="SPEC", help="A .toml file.")],
     out: Annotated[Path, out_option("Folder for the results; tasks that are done there are kept.", "FOLDER")],
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
-    force: ForceOption = False,
+    work: WorkOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Play every setting of a spec, on all cores or a cluster, and save the results.
@@ -56,7 +52,7 @@ def sweep(
     from meritfair.lab.running import Sweep
     from meritfair.lab.spec_file import SpecFile
 
-    executor = make_executor(cluster, workers)
+    executor = work.executor()
     planned = Sweep(SpecFile.read(spec), out)
     unfinished = planned.unfinished()
     if not as_json:
@@ -64,8 +60,8 @@ def sweep(
     begin = time.perf_counter()
     try:
         with bar(keep=False) as tell:
-            planned.check(list(planned.tasks) if force else unfinished, tell)
-            tally = planned.play(executor=executor, workers=workers, force=force, progress=tell)
+            planned.check(list(planned.tasks) if work.force else unfinished, tell)
+            tally = planned.play(executor=executor, workers=work.workers, force=work.force, progress=tell)
     except KeyboardInterrupt:
         total, left = len(planned.tasks), len(planned.unfinished())
         say(f"stopped: {total - left:,} of {total:,} tasks are done; run the same command again to resume", err=True)
@@ -191,8 +187,7 @@ def _show_table(found: Results) -> None:
         label = "  " * bool(problem) + setting.policy if wording.several_policies else problem or setting.policy
         rows.append([label, *[str(counts[setting])] * uneven, *measure_cells(measures, names)])
     headings = ["policy" if above == "" or wording.several_policies else "setting", *["runs"] * uneven]
-    print_table([*headings, *(COLUMNS[name].heading for name in names)], rows, found.description)
-    print_legend(names, intervals=max(counts.values()) > 1)
+    print_measures(names, rows, found.description, *headings, intervals=max(counts.values()) > 1)
 
 
 def _in_lines(parts: list[str], width: int = 30) -> str:

@@ -11,10 +11,8 @@ from meritfair.core.progress import progress_bar
 
 if TYPE_CHECKING:
     from meritfair.model.arms import Arms
-    from meritfair.model.merit import Merit
+    from meritfair.model.criterion import Criterion
     from meritfair.simulation.run import Run
-
-__all__ = ["EXAMPLES", "theory"]
 
 EXAMPLES = "For example: [cyan]meritfair theory -d synthetic --authors --merit exponential:c=1[/]"
 
@@ -30,8 +28,8 @@ def theory(options: ProblemOptions, as_json: JsonOption = False) -> None:
     from meritfair.simulation.simulate import simulate
 
     root = fresh_seed(options.seed)
-    merit = make_criterion(options.merit, options.design).merit
-    policy = MeritFair(merit=merit, delta=options.delta, design=options.design)
+    criterion = make_criterion(options.merit, options.design)
+    policy = MeritFair(merit=criterion.merit, delta=options.delta, design=criterion.design)
     (instance,) = options.instances(root)
     with progress_bar() as begin:
         run = simulate(
@@ -43,7 +41,7 @@ def theory(options: ProblemOptions, as_json: JsonOption = False) -> None:
             seed=root,
             progress=begin("one run of merit-fair"),
         )
-    rows = _rows(instance, run, merit, options.delta, options.design)
+    rows = _rows(instance, run, criterion, options.delta)
     if as_json:
         values = {key: value for key, _, value, _ in rows}
         print_json({"seed": root, "settings": run.settings["problem"], "values": values})
@@ -51,10 +49,11 @@ def theory(options: ProblemOptions, as_json: JsonOption = False) -> None:
         _show(rows, run)
 
 
-def _rows(arms: Arms, run: Run, merit: Merit, delta: float, design: str) -> list[tuple[str, str, float, str]]:
+def _rows(arms: Arms, run: Run, criterion: Criterion, delta: float) -> list[tuple[str, str, float, str]]:
     """Return (key, symbol, value, what it is) for each line of the table."""
     from meritfair.model import theory as formulas
 
+    merit, design = criterion.merit, criterion.design
     T, H, K = run.episodes, run.horizon, run.budget
     t0, G = int(run.first_valid_episode[0]), int(run.coverage_gap[0])
     eta, omega = float(run.largest_eta[0]), float(run.largest_omega[0])
