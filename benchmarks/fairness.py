@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import meritfair as mf
-from meritfair.cli.show import print_note, print_table, progress_bar
+from meritfair.cli.show import print_note, print_table
+from meritfair.core.progress import progress_bar
 from meritfair.datasets import instances
 
 if TYPE_CHECKING:
@@ -131,19 +132,19 @@ def main() -> None:
         sequential = against_the_limit("sequential", episodes, sizes, begin)
         exact = against_the_limit("exact", episodes, sizes, begin)
         short = short_programme(begin)
-    columns = [("data set", "left"), ("N, K", "right")]
-    headings: tuple[str, ...] = ("sequential\nmean", "sequential\nlargest", "exact\nlargest", "saturated\narms")
+    columns = ["data set", "N, K"]
+    headings = ["sequential\nmean", "sequential\nlargest", "exact\nlargest", "saturated\narms"]
     title = "1. Part of the budget that goes to other arms than merit says"
-    print_table([*columns, *((heading, "right") for heading in headings)], known, title)
+    print_table([*columns, *headings], known, title)
     limits = ["limit", "mean /\nlimit", "times\nless"]
-    shares = columns + [(heading, "right") for heading in [*BELIEFS, *limits]]
-    exposures = columns + [(h, "right") for h in [*(b for b in BELIEFS if "ball" not in BELIEFS[b]), *limits]]
+    shares = [*columns, *BELIEFS, *limits]
+    exposures = [*columns, *(b for b in BELIEFS if "ball" not in BELIEFS[b]), *limits]
     print_table(shares, sequential, f"2. Regret on shares after {episodes:,} episodes, sequential design")
     print_table(exposures, exact, f"3. Regret on exposures after {episodes:,} episodes, exact design")
-    columns = [("data set", "left")] + [(e, "right") for e in ("optimistic", "mean", "pooled", "thompson")]
-    print_table([*columns, ("pooled\nto mean", "right")], short, "4. Regret on shares of a programme of 50 rounds")
+    columns = ["data set", "optimistic", "mean", "pooled", "thompson", "pooled\nto mean"]
+    print_table(columns, short, "4. Regret on shares of a programme of 50 rounds")
     print_note(
-        "Where an arm is almost saturated it is hardly ever left alone, so that its benefit is hard to learn, but its "
+        "Where an arm is almost saturated it is almost always pulled, so that its benefit is hard to learn, but its "
         "exposure cannot be far off: there the limit on exposures, a first-order figure, is too high."
     )
     print_note(

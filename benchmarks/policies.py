@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 import meritfair as mf
-from meritfair.cli.show import policy_cell, print_note, print_table, progress_bar
+from meritfair.cli.show import policy_cell, print_note, print_table
+from meritfair.core.progress import progress_bar
 from meritfair.datasets import instances
 from meritfair.engine.q_learning import explore_less, new_values, rank_by_values
-from meritfair.simulation.comparison import COLUMNS
+from meritfair.simulation.columns import COLUMNS
 from meritfair.simulation.metrics import intervention_benefit
 
 if TYPE_CHECKING:
@@ -160,11 +161,12 @@ def main() -> None:
     quick = parser.parse_args().quick
     lengths, runs = ((5, 20), 3) if quick else (LENGTHS, RUNS)
     steps = [f"{n * HORIZON:,}\nsteps" for n in lengths]
-    columns = [("learner", "left"), *((heading, "right") for heading in ("if it knew\nthe arms", *steps))]
+    columns = ["learner", "if it knew\nthe arms", *steps]
     print_table(columns, learning(lengths, runs), "Intervention benefit at the end: 0 is none, 1 is the Whittle policy")
     headings = ("benefit", "smallest\nexposure", "longest\nwait", "fairness\nregret", "Gini", "worst arm\nis good")
-    columns = [("policy", "left"), *((heading, "right") for heading in headings)]
-    print_table(columns, guarantees(lengths[1], runs), f"What guarantees cost, {lengths[1] * HORIZON:,} steps")
+    print_table(
+        ["policy", *headings], guarantees(lengths[1], runs), f"What guarantees cost, {lengths[1] * HORIZON:,} steps"
+    )
     print_note(
         "After ±: half of the 95 % interval, mostly because instances differ, and these are the same for all. Smallest "
         "exposure, worst arm: means over runs. Longest wait: of any arm in any run. Fairness regret: an episode."

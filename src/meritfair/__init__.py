@@ -10,7 +10,7 @@ from importlib import import_module
 from meritfair.core.lazy import public_names
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = public_names(__name__, __file__)
+__getattr__, __dir__, __all__ = public_names(__name__, __file__, renamed={"Log": "StateLog"})
 
 if sys.modules.get("gymnasium") is not None:  # then its environments are wanted, and it is not slow any more
     import_module("meritfair.gym")

@@ -10,7 +10,7 @@ from meritfair.core.errors import FileError as FileError
 from meritfair.core.errors import InputError as InputError
 from meritfair.core.errors import MeritfairError as MeritfairError
 from meritfair.core.errors import MissingExtraError as MissingExtraError
-from meritfair.datasets.logs import Log as Log
+from meritfair.datasets.logs import StateLog as StateLog
 from meritfair.datasets.logs import read_log as read_log
 from meritfair.fitting import fit as fit
 from meritfair.model import theory as theory

@@ -1,7 +1,7 @@
 """From records to arms: what a log says of each arm, how sure that is, and which exposure it is due.
 
-The chances of each arm are estimated by their posterior means, under a prior that knows nothing (estimate ``mean``), or
-one that is fitted to all arms together (``pooled``), so that an arm of which little was seen borrows from the others.
+Transition probabilities are estimated by their posterior means, under a uniform prior (estimate ``mean``) or one that
+is fitted to all arms together (``pooled``), so that an arm of which little was seen borrows from the others.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import numpy as np
 import meritfair
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError
+from meritfair.core.figures import two_panels
 from meritfair.core.seeding import fresh_seed
-from meritfair.core.tables import data_frame, write_table
-from meritfair.core.texts import for_figure
-from meritfair.datasets.logs import Log
+from meritfair.core.tables import data_frame, rows_of, write_table
+from meritfair.core.texts import for_figure, several
+from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
 from meritfair.model.merit import merit_from_settings
 from meritfair.model.posterior import Prior, fit_prior
 from meritfair.model.uncertainty import Assessment, assess
-from meritfair.simulation.plots import two_panels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ __all__ = ["ESTIMATES", "Fit", "fit"]
 
 ESTIMATES = ("mean", "pooled")
 
-_CHANCES = ("p00", "p01", "p10", "p11")  # by state and action, as in files of arms
+_PROBABILITIES = ("p00", "p01", "p10", "p11")  # by state and action, as in files of arms
 _INTERVALS = ("benefit", "benefit_low", "benefit_high", "exposure", "exposure_low", "exposure_high")
 _MOST_NAMES = 40  # on the axis of a figure
 _LONGEST_NAME = 24
@@ -81,7 +81,7 @@ class Fit:
 
     @property
     def estimate(self) -> FloatArray:
-        """The estimated chances of a good next state, shape (N, 2, 2)."""
+        """The estimated probabilities of a good next state, shape (N, 2, 2)."""
         return self.arms.transitions
 
     @cached_property
@@ -100,12 +100,14 @@ class Fit:
         rules = self.settings
         merit = rules["merit"]
         label = merit["name"] if merit["kind"] == "custom" else merit_from_settings(merit)
-        pooled = "" if self.classes is None else f" · {_number(self.classes.shape[1], 'pooled class', 'es')}"
+        pooled = (
+            "" if self.classes is None else f" · {several(self.classes.shape[1], 'pooled class', 'pooled classes')}"
+        )
         bounds = [(name, rules[name]) for name, usual in (("floor", 0.0), ("cap", 1.0)) if rules[name] != usual]
         between = "".join(f" · {name} {_in_words(value)}" for name, value in bounds)
         return (
-            f"{_number(self.arms.n_arms, 'arm')}, {rules['budget']} pulled at each step · "
-            f"{_number(int(self.seen.sum()), 'transition')}{pooled} · merit {label} · "
+            f"{several(self.arms.n_arms, 'arm')}, {rules['budget']} pulled at each step · "
+            f"{several(int(self.seen.sum()), 'transition')}{pooled} · merit {label} · "
             f"design {rules['design']}{between} · {100 * self.assessment.level:g} % intervals"
         )
 
@@ -115,10 +117,9 @@ class Fit:
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each arm: what was seen, the estimates, and the intervals, as plain values.
 
-        ``p01`` is the chance of a good next state from state 0 (bad) under action 1 (pull), as in files of arms.
+        ``p01`` is the probability of a good next state from state 0 (bad) under action 1 (pull), as in files of arms.
         """
-        columns = self._columns()
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return rows_of(self._columns())
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame; needs the extra ``lab``."""
@@ -133,10 +134,10 @@ class Fit:
 
     def _columns(self) -> dict[str, list[Any]]:
         columns = {"arm": list(self.names), "seen": self.seen.tolist(), "pulled": self.pulled.tolist()}
-        columns.update(zip(_CHANCES, self.estimate.reshape(-1, 4).T.tolist(), strict=True))
+        columns.update(zip(_PROBABILITIES, self.estimate.reshape(-1, 4).T.tolist(), strict=True))
         columns.update({name: getattr(self.assessment, name).tolist() for name in _INTERVALS})
         if self.classes is not None:
-            columns.update({f"class_{c + 1}": chance for c, chance in enumerate(self.classes.T.tolist())})
+            columns.update({f"class_{c + 1}": values for c, values in enumerate(self.classes.T.tolist())})
         return columns
 
     def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
@@ -150,7 +151,7 @@ class Fit:
             _draw(left, self, "benefit", order, 0.0)
             _draw(right, self, "exposure", order, self.settings["budget"] / len(order))
             left.set(title="Benefit", xlabel="gain in good states by always over never pulling")
-            right.set(title="Due exposure", xlabel="chance of a pull at a step; dashed: the same for all")
+            right.set(title="Due exposure", xlabel="probability of a pull at a step; dashed: equal shares")
             right.set_xlim(0, None)
             for axes in (left, right):  # which share an axis only if they are ours
                 _name_arms(axes, [self.names[i] for i in order])
@@ -164,7 +165,7 @@ _EXACT = Criterion(design="exact")
 
 @loose_settings_allowed(lambda *_, **__: (_EXACT, Confidence()))
 def fit(
-    seen: Log | Counts,
+    seen: StateLog | Counts,
     names: Iterable[str] | None = None,
     *,
     criterion: Criterion = _EXACT,
@@ -179,7 +180,7 @@ def fit(
 
     Parameters
     ----------
-    seen : Log or Counts
+    seen : StateLog or Counts
         What was recorded. An arm of which no transition was seen is known by the prior alone.
     names : iterable of str, optional
         Names of the arms, for counts; a log has its own.
@@ -190,7 +191,7 @@ def fit(
     estimate : {"mean", "pooled"}
         Each arm by itself, with nothing known beforehand; or with what all arms together say of the classes there are.
     level : float
-        With which probability an interval shall hold the truth.
+        Level of the intervals: the probability that one holds the truth.
     method : {"draws", "delta"}
         How intervals are found: as for `assess`.
     seed : int
@@ -200,7 +201,8 @@ def fit(
 
     Examples
     --------
-    >>> log = Log(["Ada"] * 4 + ["Bo"] * 2, [1, 2, 3, 4, 1, 2], states=[0, 1, 1, 0, 0, 0], actions=[1, 1, 0, 0, 0, 0])
+    >>> arms, rounds = ["Ada"] * 4 + ["Bo"] * 2, [1, 2, 3, 4, 1, 2]
+    >>> log = StateLog(arms, rounds, states=[0, 1, 1, 0, 0, 0], actions=[1, 1, 0, 0, 0, 0])
     >>> found = fit(log, budget=1)
     >>> found
     Fit(2 arms, 1 pulled at each step · 4 transitions · merit exponential:c=3 · design exact · 95 % intervals)
@@ -225,22 +227,18 @@ def fit(
     return Fit(arms, known, found, posterior.chance if pooled else None, settings)
 
 
-def _known(seen: Log | Counts, names: Iterable[str] | None) -> tuple[Counts, Iterable[str] | None]:
+def _known(seen: StateLog | Counts, names: Iterable[str] | None) -> tuple[Counts, Iterable[str] | None]:
     """Return counts and names."""
-    if isinstance(seen, Log):
+    if isinstance(seen, StateLog):
         if names is not None:
             raise InputError("names are for counts: a log has its own")
         seen.check_transitions()
         return seen.counts, seen.arms
     if not isinstance(seen, Counts):
-        raise InputError(f"a fit needs a Log or Counts, got {type(seen).__name__}")
+        raise InputError(f"a fit needs a StateLog or Counts, got {type(seen).__name__}")
     if seen.visits.ndim != 3:
         raise InputError(f"counts must have shape (N, 2, 2) for a fit, got {seen.visits.shape}")
     return seen, names
-
-
-def _number(number: int, word: str, ending: str = "s") -> str:
-    return f"{number:,} {word}{ending * (number != 1)}"
 
 
 def _in_words(bound: float | list[float]) -> str:

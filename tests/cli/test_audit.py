@@ -53,7 +53,7 @@ def test_fair_draws_are_said_to_be_compatible_first_of_all(fair: Path, call: Cal
     assert out.startswith("The draws are compatible with the stated exposures: e-value 0.")
     assert "20 would be needed at level 0.05" in flat(out)
     assert "12 arms, 400 rounds" in out
-    assert "the exposures do not add up to the number drawn" in flat(out)
+    assert "rounds the exposures do not sum to the number drawn" in flat(out)
     assert "The 10 most suspicious of 12 arms:" in out
     assert out.count("patient") == 10
     assert max(map(len, out.splitlines())) <= 80
@@ -113,7 +113,7 @@ def test_a_fixed_budget_is_offered_where_it_would_help(tmp_path: Path, call: Cal
     file = tmp_path / "draws.csv"
     rows = [f"{r},{name},0.5,{(r + k) % 2},{name}" for r in range(50) for k, name in enumerate("ab")]
     file.write_text("round,arm,exposure,drawn,site\n" + "\n".join(rows) + "\n")
-    assert "1 drawn in a round. If that number was set before each draw, --fixed-budget" in flat(
+    assert "1 drawn in a round. If that number was fixed before each draw, --fixed-budget" in flat(
         call(file, "-g", "site")[1]
     )
     assert "If that number" not in call(file, "-g", "site", "--fixed-budget")[1]

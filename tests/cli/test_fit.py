@@ -42,10 +42,10 @@ def test_a_table_for_people(call: Any) -> None:
     told = " ".join(answer.out.split())
     assert told.startswith("4 arms, 2 pulled at each step · 87 transitions · merit exponential:c=3 · design exact")
     for words in (
-        "benefit, and",
+        "benefit and",
         "95 % interval",
-        "how much more often the arm is good",
-        "log.csv: 91 rows of 4 arms; no gaps; 1 arm without any transition",
+        "Benefit: long-run share of good states",
+        "log.csv: 91 rows of 4 arms; 0 gaps; 1 arm without transitions",
     ):
         assert words in told
     rows = [line.split() for line in answer.out.splitlines() if line.startswith("person-")]
@@ -104,9 +104,9 @@ def test_results_and_figure_are_kept(call: Any) -> None:
 def test_gaps_and_unseen_arms_are_told(call: Any) -> None:
     Path("log.csv").write_text("arm,round,state,action\nAda,1,0,1\nAda,2,1,\nAda,4,1,\nBo,1,0,\nCy,9,1,\n")
     told = " ".join(call("log.csv").out.split())
-    assert "5 rows of 3 arms; 1 gap, across which nothing is counted; 2 arms without any transition" in told
+    assert "5 rows of 3 arms; 1 gap, across which nothing is counted; 2 arms without transitions" in told
     Path("one.csv").write_text("arm,round,state,action\nAda,1,0,\n")
-    assert "1 row of 1 arm; no gaps; 1 arm without any transition" in " ".join(call("one.csv").out.split())
+    assert "1 row of 1 arm; 0 gaps; 1 arm without transitions" in " ".join(call("one.csv").out.split())
 
 
 def test_rounds_that_are_dates_say_how_long_one_is(call: Any) -> None:
@@ -158,5 +158,5 @@ def test_what_was_out_is_kept_if_the_log_is_bad(call: Any) -> None:
     Path("log.csv").write_text("arm,round,state,action\nAda,1,0,1\nAda,1,0,1\n")
     answer = call("log.csv", "--out", "people.csv")
     assert answer.code == 2
-    assert "line 3, column round: the arm 'Ada' has its round 1 already in line 2" in answer.err
+    assert "line 3, column round: the arm 'Ada' already has round 1 in line 2" in answer.err
     assert Path("people.csv").read_text() == "old"

@@ -30,7 +30,7 @@ def test_a_quick_look_ends_with_headline_and_path(command: Any) -> None:
     assert "Quick look: 4 episodes and 3 runs" in answer.words
     assert "Of 1 claim of the paper, 1 holds." in answer.words
     assert "Regret is 3." in answer.words
-    assert answer.out.endswith("The report: paper-quick/report.html\n")
+    assert answer.out.endswith("Report: paper-quick/report.html\n")
     assert Path("paper-quick/report.html").is_file()
     assert Path("paper-quick/figures/plain.pdf").is_file()
 
@@ -39,8 +39,8 @@ def test_failed_tasks_are_told_and_are_an_error(command: Any) -> None:
     answer = command("reproduce", "--quick", "--workers", 1, "--out", "mine")
     assert answer.code == 1
     assert "left out: Failing: 1 of its 1 task failed: window must be at least 10" in answer.err
-    assert "the same command tries again" in answer.err
-    assert answer.out.endswith("The report: mine/report.html\n")
+    assert "1 task failed; run the same command again" in answer.err
+    assert answer.out.endswith("Report: mine/report.html\n")
 
 
 def test_json_for_a_script(command: Any) -> None:
@@ -61,7 +61,7 @@ def test_an_interrupt_says_how_to_go_on(command: Any, monkeypatch: pytest.Monkey
     monkeypatch.setattr(lab, "run_sweep", interrupted)
     answer = command("reproduce", "--quick")
     assert answer.code == 130
-    assert answer.err.strip() == "stopped: 0 of 2 tasks are done; the same command goes on"
+    assert answer.err.strip() == "stopped: 0 of 2 tasks are done; run the same command again to resume"
 
 
 def test_the_list_has_all_names(command: Any) -> None:

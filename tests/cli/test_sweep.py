@@ -71,7 +71,7 @@ def test_a_sweep_says_what_it_will_do_and_what_it_did(call: Any) -> None:
     first, *_, last = answer.out.splitlines()
     assert first == "8 settings of 12 runs: 16 tasks, 57,600 arm-steps"
     assert "played 16 tasks in " in answer.out
-    assert last == "The results: meritfair results found"
+    assert last == "Show the results: meritfair results found"
     assert Path("found/spec.toml").read_text() == SPEC
     assert len(list(Path("found/shards").iterdir())) == 16
     again = call("sweep", "spec.toml", "--out", "found")
@@ -110,11 +110,11 @@ def test_a_changed_spec_and_a_damaged_shard(call: Any) -> None:
     Path("spec.toml").write_text(SPEC.replace("[5, 1], ", "").replace("runs     = 12", "runs     = 10"))
     answer = call("sweep", "spec.toml", "--out", "found")
     assert answer.out.splitlines()[1] == "all 4 tasks are done already"
-    assert "left alone, as they are of other specs or versions: 12 shards" in answer.out
+    assert "ignored, from other specs or versions: 12 shards" in answer.out
     Path("spec.toml").write_text(SPEC)
     answer = call("sweep", "spec.toml", "--out", "found")
     assert answer.out.splitlines()[1] == "15 of 16 tasks are done already"
-    assert f"was damaged, and played again: {file}\n" in answer.out
+    assert f"damaged, played again: {file}\n" in answer.out
     assert call("results", "found").err == ""
 
 
@@ -126,7 +126,7 @@ def test_tasks_that_fail_are_named_and_the_rest_goes_on(call: Any, monkeypatch: 
     assert "played 4 tasks in " in answer.out
     problem = "cpap:noise=0.2, 10 arms, budget 2, merit exponential:c=3, runs 10 to 11: ZeroDivisionError: out of luck"
     assert f"failed: fragile on {problem}" in answer.err
-    assert "4 tasks failed; the same command tries them again\n" in answer.err
+    assert "4 tasks failed; run the same command again to retry\n" in answer.err
     told = json.loads(call("sweep", "spec.toml", "--out", "found", "--json").out)
     assert [(each["setting"]["policy"], each["first"], each["runs"]) for each in told["failed"]] == [
         *[("fragile", 0, 10), ("fragile", 0, 10), ("fragile", 10, 2), ("fragile", 10, 2)]
@@ -157,7 +157,7 @@ def test_an_interrupt_says_how_to_go_on(call: Any, monkeypatch: pytest.MonkeyPat
     answer = call("sweep", "spec.toml", "--out", "found")
     assert answer.code == 130
     lines = [line for line in answer.err.splitlines() if line.strip()]
-    assert lines == ["stopped: 4 of 16 tasks are done; the same command goes on"]
+    assert lines == ["stopped: 4 of 16 tasks are done; run the same command again to resume"]
     monkeypatch.setattr(sweep, "processes", here)
     assert ", kept 4\n" in call("sweep", "spec.toml", "--out", "found").out
 
@@ -175,7 +175,7 @@ def test_a_real_interrupt_and_real_workers(tmp_path: Path) -> None:
     assert begun.returncode == 130
     done = len(list(tmp_path.glob("found/shards/*.parquet")))
     assert 1 <= done < 16
-    assert f"stopped: {done} of 16 tasks are done; the same command goes on\n" in complaint
+    assert f"stopped: {done} of 16 tasks are done; run the same command again to resume\n" in complaint
     assert "Traceback" not in complaint
 
 
@@ -192,7 +192,7 @@ def test_a_table_for_people_fits_80_columns(call: Any) -> None:
     assert lines[begin + 1].split()[:3] == ["merit-fair", f"{regret.mean:.1f}", f"±{half:.1f}"]
     assert lines[begin + 2].startswith("  merit-fair:estimate=mean ")
     assert lines[begin + 3 : begin + 5] == ["cpap:noise=0.2", "5 arms, 1 pulled"]
-    assert "After ±: half of the 95 % interval." in answer.words
+    assert "After ±: half the width of the 95 % interval." in answer.words
     assert "Exposure regret" not in answer.words
 
 
@@ -237,7 +237,7 @@ def test_results_of_other_versions_are_told(call: Any) -> None:
     answer = call("results", "found")
     assert answer.code == 0
     here_is = f"numpy 1.0 (here {np.__version__})"
-    assert answer.err == f"played by other versions, which a new sweep would not use: {here_is}\n"
+    assert answer.err == f"played by other versions, so a new sweep would play it again: {here_is}\n"
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "md", "tex"])
@@ -270,7 +270,7 @@ def test_a_file_of_arms(call: Any) -> None:
         (["sweep", "spec.toml", "--out", "spec.toml"], "spec.toml: cannot be written to: "),
         (["sweep", "spec.toml", "--out", "found", "--workers", "0"], "for each core), got 0"),
         (["sweep", "spec.toml", "--out", "found", "--workers", "two"], "must be a whole number, got 'two'"),
-        (["sweep", "spec.toml", "--out", "found", "--cluster", "local:2", "--workers", "2"], "a cluster has as many"),
+        (["sweep", "spec.toml", "--out", "found", "--cluster", "local:2", "--workers", "2"], "together with --cluster"),
         (["sweep", "wrong.toml", "--out", "found"], "wrong.toml, line 2: sizes: budget must be between 1 and the 5"),
         (["sweep", "late.toml", "--out", "found"], "late.toml, line 3: policies: 'fawt-q:window=3' cannot be played"),
         (["results", "nowhere"], "nowhere: there is no such folder"),

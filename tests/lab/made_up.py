@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from meritfair.core.figures import Band, draw_band, new_figure
 from meritfair.lab.spec import Spec
 from meritfair.reproduction.artefact import Artefact, Findings, PaperTable, Results, Scale, Verdict
-from meritfair.reproduction.figures import Band, band, draw_band
-from meritfair.simulation.plots import new_figure
+from meritfair.reproduction.figures import band
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

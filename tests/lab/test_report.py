@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from lab.made_up import TINY, Numbers, draw
+from meritfair.core.figures import Band
 from meritfair.lab.spec import Spec
 from meritfair.lab.spec_file import SpecFile
 from meritfair.reproduction import ARTEFACTS
 from meritfair.reproduction.artefact import Findings, PaperTable, Scale, Verdict
-from meritfair.reproduction.figures import Band
 from meritfair.reproduction.prose import count_verdicts, standing
 from meritfair.reproduction.report import (
     Report,

@@ -49,7 +49,7 @@ def test_the_budget_is_shared_between_floors_and_caps(case: Case) -> None:
     shared = allocate(case.merit, case.budget, floor=case.floor, cap=case.cap)
     assert abs(shared.exposure.sum() - case.budget) < EXACT
     assert ((shared.exposure >= case.floor) & (shared.exposure <= case.cap)).all()
-    free = ~shared.saturated & ~shared.lifted
+    free = ~shared.saturated & ~shared.at_floor
     log_rate = np.log(np.maximum(shared.exposure[free], 1e-320)) - np.log(case.merit[free])
     if (shared.exposure[free] > 1e-300).all() and free.any():
         assert np.ptp(log_rate) < EXACT  # Eq. (1)

@@ -44,7 +44,7 @@ def test_exposures_are_those_of_bisection_and_sum_to_the_budget() -> None:
         np.testing.assert_allclose(shared.exposure, expected, rtol=0, atol=EXACT)
         assert abs(shared.exposure.sum() - budget) < EXACT
         assert ((shared.exposure >= floor) & (shared.exposure <= cap)).all()
-        bounded += bool(shared.lifted.any()) and bool(shared.saturated.any()) and len(merit) > 2
+        bounded += bool(shared.at_floor.any()) and bool(shared.saturated.any()) and len(merit) > 2
     assert bounded > 30  # with arms at floors and at caps
 
 
@@ -53,7 +53,7 @@ def test_between_bounds_exposures_are_as_merits() -> None:
     several = 0
     for merit, budget, floor, cap in CASES:
         shared = allocate(merit, budget, floor=floor, cap=cap)
-        free = ~shared.saturated & ~shared.lifted
+        free = ~shared.saturated & ~shared.at_floor
         if free.any():
             log_rate = np.log(shared.exposure[free]) - np.log(merit[free])
             np.testing.assert_allclose(log_rate, np.log(shared.rate), rtol=0, atol=EXACT)
@@ -62,9 +62,9 @@ def test_between_bounds_exposures_are_as_merits() -> None:
             wanted = np.exp(np.log(merit) + np.log(np.maximum(shared.rate, 1e-320)))
         np.testing.assert_array_equal(shared.exposure[shared.saturated], cap[shared.saturated])
         assert (wanted[shared.saturated] >= cap[shared.saturated] * (1 - EXACT)).all()
-        np.testing.assert_array_equal(shared.exposure[shared.lifted], floor[shared.lifted])
-        assert (wanted[shared.lifted] <= floor[shared.lifted] * (1 + EXACT)).all()
-        assert not (shared.saturated & shared.lifted).any()
+        np.testing.assert_array_equal(shared.exposure[shared.at_floor], floor[shared.at_floor])
+        assert (wanted[shared.at_floor] <= floor[shared.at_floor] * (1 + EXACT)).all()
+        assert not (shared.saturated & shared.at_floor).any()
     assert several > 100
 
 
@@ -90,7 +90,7 @@ def test_who_is_saturated_also_at_the_boundary() -> None:
     above = allocate([5000.0, 2.0, 2.0, 1.0], 2)
     np.testing.assert_allclose(above.exposure, [1.0, 0.4, 0.4, 0.2], rtol=1e-12)
     assert above.saturated.tolist() == [True, False, False, False]
-    assert not above.lifted.any()
+    assert not above.at_floor.any()
     again = allocate([50.0, 20.0, 2.0, 1.0], 3)  # the second is saturated once the first is
     np.testing.assert_allclose(again.exposure, [1.0, 1.0, 2 / 3, 1 / 3], rtol=1e-12)
     assert again.saturated.tolist() == [True, True, False, False]
@@ -98,14 +98,16 @@ def test_who_is_saturated_also_at_the_boundary() -> None:
     assert capped.saturated.tolist() == [True, True, False, False]
 
 
-def test_who_is_lifted_also_at_the_boundary() -> None:
-    at_floor = allocate([5.0, 2.0, 2.0, 1.0], 2, floor=0.3)
-    np.testing.assert_allclose(at_floor.exposure, [1.7 * 5 / 9, 1.7 * 2 / 9, 1.7 * 2 / 9, 0.3], rtol=1e-12)
-    assert at_floor.lifted.tolist() == [False, False, False, True]
+def test_who_is_at_the_floor_also_at_the_boundary() -> None:
+    shared = allocate([5.0, 2.0, 2.0, 1.0], 2, floor=0.3)
+    np.testing.assert_allclose(shared.exposure, [1.7 * 5 / 9, 1.7 * 2 / 9, 1.7 * 2 / 9, 0.3], rtol=1e-12)
+    assert shared.at_floor.tolist() == [False, False, False, True]
+    with pytest.warns(DeprecationWarning, match="lifted is now at_floor"):
+        assert shared.lifted is shared.at_floor
     exactly = allocate([4.0, 2.0, 1.0, 1.0], 1, floor=[0.0, 0.0, 0.0, 0.125])  # all powers of two
     np.testing.assert_allclose(exactly.exposure, [0.5, 0.25, 0.125, 0.125], rtol=1e-12)
-    assert not exactly.lifted.any()
-    assert allocate([4.0, 2.0, 1.0, 1.0], 1, floor=[0.0, 0.0, 0.0, 0.126]).lifted.tolist() == [
+    assert not exactly.at_floor.any()
+    assert allocate([4.0, 2.0, 1.0, 1.0], 1, floor=[0.0, 0.0, 0.0, 0.126]).at_floor.tolist() == [
         False,
         False,
         False,
@@ -124,14 +126,14 @@ def test_bounds_just_where_merit_puts_an_arm_do_not_depend_on_rounding() -> None
             shared = allocate(merit, 2, floor=floor, cap=cap)
             np.testing.assert_allclose(shared.exposure, entitled, rtol=1e-12)
             assert np.flatnonzero(shared.saturated).tolist() == [1]  # entitled to at least as much
-            assert not shared.lifted.any()  # entitled to no less
+            assert not shared.at_floor.any()  # entitled to no less
 
 
 def test_floors_and_caps_can_take_the_whole_budget() -> None:
     floor = np.array([0.9, 0.6, 0.3, 0.2])
-    lifted = allocate([1.0, 5.0, 7.0, 2.0], 2, floor=floor)
-    np.testing.assert_array_equal(lifted.exposure, floor)
-    assert lifted.rate == 0.0
+    raised = allocate([1.0, 5.0, 7.0, 2.0], 2, floor=floor)
+    np.testing.assert_array_equal(raised.exposure, floor)
+    assert raised.rate == 0.0
     cap = np.array([0.9, 0.6, 0.3, 0.2])
     capped = allocate([1.0, 5.0, 7.0, 2.0], 2, cap=cap)
     np.testing.assert_array_equal(capped.exposure, cap)
@@ -173,7 +175,7 @@ def test_leading_axes_are_separate_problems_with_bounds_of_their_own() -> None:
     cap = rng.uniform(0.5, 1.0, (2, 3, 6))
     floor = rng.uniform(0.0, 0.2, 6)
     together = allocate(merit, 2, floor=floor, cap=cap)
-    assert together.exposure.shape == together.saturated.shape == together.lifted.shape == (2, 3, 6)
+    assert together.exposure.shape == together.saturated.shape == together.at_floor.shape == (2, 3, 6)
     assert together.rate.shape == (2, 3)
     for at in np.ndindex(2, 3):
         alone = allocate(merit[at], 2, floor=floor, cap=cap[at])

@@ -451,8 +451,11 @@ def test_a_flag_is_true_or_false() -> None:
         (([1], ["a"], [0.5], [1], ["f", "m"]), "must be lists of the same length"),
         (([], [], [], []), "the log has no rows"),
         (([1], ["a"], ["x"], [1]), "exposure must be an array of numbers"),
-        (([3, 3], ["a", "a"], [0.5, 0.5], [1, 0]), "the arm 'a' has two rows for round 3"),
-        (([3, 4], ["a", "a"], [0.5, 0.5], [1, 0], ["f", "m"]), "the arm 'a' is in two groups, 'f' and 'm'"),
+        (([3, 3], ["a", "a"], [0.5, 0.5], [1, 0]), "row 1, round: the arm 'a' already has round 3 in row 0"),
+        (
+            ([3, 4], ["a", "a"], [0.5, 0.5], [1, 0], ["f", "m"]),
+            "row 1, group: the arm 'a' is in 'm', but in 'f' in row 0",
+        ),
     ],
 )
 def test_arrays_that_cannot_be_a_log(columns: tuple[Any, ...], message: str) -> None:
@@ -474,7 +477,7 @@ def test_a_log_of_arrays_takes_numbers_and_booleans_and_keeps_its_own_copy() -> 
     assert log.rounds.tolist() == [2, 5]
     assert log.exposure.tolist() == [0.2, 0.8]
     assert log.drawn.tolist() == [1, 0]
-    assert repr(log) == "DrawLog of 2 arms in 2 rounds, 2 rows"
+    assert repr(log) == "DrawLog(2 rows of 2 arms: 2 rounds)"
     with pytest.raises(ValueError, match="read-only"):
         log.exposure[0] = 0.3
 
@@ -504,17 +507,17 @@ def write(folder: Path, text: str) -> Path:
         ),
         (
             HEADER + "2026-03-02,a,0.5,1,f\n2026-03-02,a,0.5,1,f\n",
-            "line 3, column arm: the arm 'a' of round 20260302 stands in line 2 already",
+            "line 3, column round: the arm 'a' already has round 20260302 in line 2",
         ),
         (HEADER + "1,,0.5,1,f\n", "line 2, column arm: the cell is empty"),
         (HEADER + "1,a,0.5,1,\n", "line 2, column sex: the cell is empty"),
         (
             HEADER + "1,a,0.5,1,f\n1,b,0.5,0,f\n\n2,a,.5,1,f\n1,a,0.5,0,f\n",
-            "line 6, column arm: the arm 'a' of round 1 stands in line 2 already",
+            "line 6, column round: the arm 'a' already has round 1 in line 2",
         ),
         (
             HEADER + "1,a,0.5,1,f\n1,b,0.5,0,f\n2,a,.5,1,m\n",
-            "line 4, column sex: the arm 'a' is 'm' here and 'f' in line 2",
+            "line 4, column sex: the arm 'a' is in 'm', but in 'f' in line 2",
         ),
         (HEADER, "has no draws in it, only a header"),
     ],
@@ -527,7 +530,7 @@ def test_files_that_cannot_be_a_log(tmp_path: Path, text: str, message: str) -> 
 
 def test_the_first_of_several_rows_that_stand_twice_is_named(tmp_path: Path) -> None:
     text = HEADER + "9,z,.5,1,f\n1,a,.5,1,f\n9,z,.5,0,f\n1,a,.5,1,f\n"
-    with pytest.raises(FileError, match=r"line 4, column arm: the arm 'z' of round 9 stands in line 2 already"):
+    with pytest.raises(FileError, match=r"line 4, column round: the arm 'z' already has round 9 in line 2"):
         read_draws(write(tmp_path, text))
 
 

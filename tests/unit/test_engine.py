@@ -639,7 +639,7 @@ def test_exposures_are_those_of_the_allocation() -> None:
         if away > 1e-9:
             wrong.append((merit.tolist(), budget, floor.tolist(), cap.tolist(), float(away)))
         saturated += bool(shared.saturated.any())
-        lifted += bool(shared.lifted.any())
+        lifted += bool(shared.at_floor.any())
         careful += not np.array_equal(cap, most)
     assert min(saturated, lifted, careful) > 500
     assert not wrong, f"{len(wrong)} of 3000, the smallest {min(wrong, key=lambda case: len(case[0]))}"

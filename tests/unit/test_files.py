@@ -73,7 +73,7 @@ def test_what_spreadsheets_write_is_read(tmp_path: Path) -> None:
             "line 1: lacks the columns arm, p00, p01, p10, p11; it has arm;p00;p01;p10;p11: "
             "columns must be separated by commas, and here it seems to be ';'",
         ),
-        ("arm,p00,p01,p10,p11,p00\n", "arms.csv, line 1, column p00: the column stands there twice"),
+        ("arm,p00,p01,p10,p11,p00\n", "arms.csv, line 1, column p00: duplicate column"),
         (
             HEADER + "Ada,0.1,0.2,0.3,0.4\nBo,0.1,1.2,0.3,0.4\n",
             "line 3, column p01: must lie between 0 and 1, got '1.2'",
@@ -96,7 +96,7 @@ def test_what_spreadsheets_write_is_read(tmp_path: Path) -> None:
         (HEADER + " ,0.1,0.2,0.3,0.4\n", "line 2, column arm: the cell is empty"),
         (
             HEADER + "Ada,0.1,0.2,0.3,0.4\n\nAda,0.1,0.2,0.3,0.4\n",
-            "line 4, column arm: the arm 'Ada' stands in line 2 already",
+            "line 4, column arm: the arm 'Ada' is already in line 2",
         ),
         ("arm,p00,p01,p10,p11\nAd\x00a", "arms.csv"),
     ],

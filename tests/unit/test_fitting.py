@@ -12,7 +12,7 @@ import pytest
 
 import meritfair as mf
 from meritfair.core.arrays import AnyArray
-from meritfair.datasets.logs import Log
+from meritfair.datasets.logs import StateLog
 from meritfair.fitting import Fit, fit
 from meritfair.model.posterior import Prior
 from meritfair.model.uncertainty import assess
@@ -21,7 +21,7 @@ COLUMNS = ["arm", "seen", "pulled", "p00", "p01", "p10", "p11"]
 COLUMNS += ["benefit", "benefit_low", "benefit_high", "exposure", "exposure_low", "exposure_high"]
 
 
-def recorded(arms: mf.Arms, rounds: int, seed: int = 1) -> Log:
+def recorded(arms: mf.Arms, rounds: int, seed: int = 1) -> StateLog:
     """Return the log of arms that are pulled with probability 1/2 in each round."""
     rng, who = np.random.default_rng(seed), np.arange(arms.n_arms)
     states, actions = np.zeros((2, rounds, arms.n_arms), dtype=np.int64)
@@ -30,7 +30,7 @@ def recorded(arms: mf.Arms, rounds: int, seed: int = 1) -> Log:
         if t + 1 < rounds:
             states[t + 1] = rng.random(arms.n_arms) < arms.transitions[who, states[t], actions[t]]
     when, which = np.indices(states.shape)
-    return Log([arms.names[i] for i in which.ravel()], when.ravel(), states.ravel(), actions.ravel())
+    return StateLog([arms.names[i] for i in which.ravel()], when.ravel(), states.ravel(), actions.ravel())
 
 
 def counts_of(n_arms: int, visits: int = 20, seed: int = 1) -> mf.Counts:
@@ -91,7 +91,7 @@ def test_a_long_log_leads_to_the_arms_behind_it() -> None:
 
 
 def test_the_table_has_a_row_for_each_arm() -> None:
-    log = Log(["Ada"] * 4 + ["Bo"], [1, 2, 3, 4, 1], [0, 1, 1, 1, 0], [1, 0, 0, 0, 0])
+    log = StateLog(["Ada"] * 4 + ["Bo"], [1, 2, 3, 4, 1], [0, 1, 1, 1, 0], [1, 0, 0, 0, 0])
     found = fit(log, seed=1)
     ada, bo = found.table()
     assert list(ada) == COLUMNS
@@ -194,8 +194,8 @@ def test_pooling_tells_classes_apart_and_narrows_intervals(tmp_path: Path) -> No
     [
         (counts_of(3), {"names": ["a", "b"]}, "names must give one name for each of the 3 arms, got 2"),
         (counts_of(2), {"names": ["a", "a"]}, "arms 0 and 1 have the same name, 'a'"),
-        (Log(["a"], [1], [0], [0]), {"names": ["a"]}, "names are for counts: a log has its own"),
-        ([[1, 2]], {}, "a fit needs a Log or Counts, got list"),
+        (StateLog(["a"], [1], [0], [0]), {"names": ["a"]}, "names are for counts: a log has its own"),
+        ([[1, 2]], {}, "a fit needs a StateLog or Counts, got list"),
         (
             mf.Counts(np.ones((2, 3, 2, 2)), np.ones((2, 3, 2, 2))),
             {},

@@ -685,13 +685,13 @@ def test_an_oracle_knows_again_who_returns() -> None:
 # ---- what was recorded before
 
 
-def some_log(rounds: int = 30) -> mf.Log:
+def some_log(rounds: int = 30) -> mf.StateLog:
     """Return records of Ada, Bo and Cy; Bo has a gap, and Cy is there only in the beginning."""
     rng = np.random.default_rng(4)
     rows = [(name, t, *rng.integers(0, 2, 2)) for t in range(rounds) for name in ("Ada", "Bo", "Cy")]
     seen = [row for row in rows if not (row[0] == "Bo" and row[1] == 3) and not (row[0] == "Cy" and row[1] > 8)]
     rng.shuffle(order := np.arange(len(seen)))
-    return mf.Log(*zip(*(seen[i] for i in order), strict=True))
+    return mf.StateLog(*zip(*(seen[i] for i in order), strict=True))
 
 
 def test_a_history_is_taken_in_by_name() -> None:
@@ -737,7 +737,7 @@ def test_a_learner_with_a_history_has_the_exposures_of_a_fit(design: str, estima
 def test_a_cap_of_one_is_approached_as_an_arm_was_not_pulled() -> None:
     pulls = {"Ada": 30, "Bo": 3, "Cy": 3}  # Ada is well when she is pulled, and else is not
     rows = [(name, t, t > 1 and t <= pulls[name], t < pulls[name]) for t in range(34) for name in pulls]
-    log = mf.Log(*zip(*rows, strict=True))
+    log = mf.StateLog(*zip(*rows, strict=True))
     policy = mf.MeritFair(estimate="mean", design="exact", merit=mf.Exponential(40.0))
     fit = mf.fit(log, budget=1, criterion=mf.Criterion(policy.merit, "exact")).assessment.exposure
     first = policy.start(budget=1, history=log).choose().exposure
@@ -750,8 +750,8 @@ def test_a_cap_of_one_is_approached_as_an_arm_was_not_pulled() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"history": [1, 2]}, r"history must be a Log, .*got \[1, 2\]"),
-        ({"history": mf.Log(["Ada"] * 2, [7, 14], [0, 1], [1, 0])}, "no transitions: .* rounds step by 7"),
+        ({"history": [1, 2]}, r"history must be a StateLog, .*got \[1, 2\]"),
+        ({"history": mf.StateLog(["Ada"] * 2, [7, 14], [0, 1], [1, 0])}, "no transitions: .* rounds step by 7"),
         ({"history": some_log(), "n_arms": 4}, "each of the 4 arms, got 3"),
         ({"history": some_log(), "names": ["Ada"], "n_arms": 2}, "each of the 2 arms, got 1"),
         ({"history": some_log(), "budget": 4}, "budget must be between 1 and the 3 arms, got 4"),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meritfair as mf
-from meritfair.datasets.logs import Log, read_log
+from meritfair.datasets.logs import StateLog, read_log
 
 HEADER = "arm,round,state,action\n"
 Row = tuple[str, int, int, int]
@@ -29,7 +29,7 @@ def plain_counts(rows: list[Row]) -> dict[tuple[str, int, int, int], int]:
     return dict(counted)
 
 
-def told_counts(log: Log) -> dict[tuple[str, int, int, int], int]:
+def told_counts(log: StateLog) -> dict[tuple[str, int, int, int], int]:
     """Return the counts of a log in the same form."""
     good, visits = log.counts.good, log.counts.visits
     both = {1: good, 0: visits - good}
@@ -43,9 +43,9 @@ def told_counts(log: Log) -> dict[tuple[str, int, int, int], int]:
     }
 
 
-def log_of(rows: list[Row]) -> Log:
+def log_of(rows: list[Row]) -> StateLog:
     arms, rounds, states, actions = zip(*rows, strict=True)
-    return Log(arms, rounds, states, actions)
+    return StateLog(arms, rounds, states, actions)
 
 
 rows_of_logs = st.dictionaries(
@@ -53,6 +53,11 @@ rows_of_logs = st.dictionaries(
     st.tuples(st.integers(0, 1), st.integers(0, 1)),
     min_size=1,
 ).flatmap(lambda cells: st.permutations([(*key, *value) for key, value in cells.items()]))
+
+
+def test_the_old_name_still_works() -> None:
+    with pytest.warns(DeprecationWarning, match=r"meritfair\.Log is now StateLog"):
+        assert mf.Log is StateLog  # type: ignore[attr-defined]
 
 
 @given(rows_of_logs)
@@ -103,7 +108,7 @@ def test_late_joiners_leavers_and_gaps(tmp_path: Path) -> None:
     assert (log.transitions, log.gaps, len(log)) == (5, 1, 9)
     assert log.first_rounds.tolist() == [5, 1, 4]
     assert log.last_rounds.tolist() == [10, 3, 4]
-    assert repr(log) == "Log(9 rows of 3 arms: 5 transitions, 1 gap)"
+    assert repr(log) == "StateLog(9 rows of 3 arms: 5 transitions, 1 gap)"
     assert log.actions.tolist() == [1, 1, 0, 1, -1, 1, 0, -1, -1]
 
 
@@ -170,7 +175,7 @@ def test_huge_round_numbers(tmp_path: Path) -> None:
     with pytest.raises(mf.FileError, match="line 2, column round: must lie between"):
         read_log(file)
     ends = np.iinfo(np.int64)
-    far = Log(["Ada"] * 3, [ends.max, ends.min, ends.max - 1], [1, 1, 0], [0, 0, 0])  # the distance overflows
+    far = StateLog(["Ada"] * 3, [ends.max, ends.min, ends.max - 1], [1, 1, 0], [0, 0, 0])  # the distance overflows
     assert (far.transitions, far.gaps) == (1, 1)
 
 
@@ -214,28 +219,28 @@ def test_dates_of_parquet_files_and_arrays(tmp_path: Path) -> None:
         np.array(numbers) + 0.0,
     ):
         pq.write_table(pa.table({**columns, "round": dates}), tmp_path / "log.parquet")
-        assert repr(read_log(tmp_path / "log.parquet")) == "Log(3 rows of 1 arm: 1 transition, 1 gap)"
+        assert repr(read_log(tmp_path / "log.parquet")) == "StateLog(3 rows of 1 arm: 1 transition, 1 gap)"
     for rounds in (days, days.astype("datetime64[ns]"), numbers):
-        log = Log(["a"] * 3, rounds, [0, 1, 1], [1, 1, 0])
+        log = StateLog(["a"] * 3, rounds, [0, 1, 1], [1, 1, 0])
         assert log.rounds.tolist() == [0, 1, 3]
         assert log.dates is not None
         np.testing.assert_array_equal(log.dates, days)
-    assert Log(["a", "a"], [20260330, 20260331], [0, 1], [1, 1]).transitions == 1
-    assert Log(["a", "a"], [20260331, 20260401], [0, 1], [1, 1]).transitions == 1  # the next day
-    assert Log(["a", "a"], [20260331, 20260332], [0, 1], [1, 1]).dates is None  # no date: numbers, as ever
+    assert StateLog(["a", "a"], [20260330, 20260331], [0, 1], [1, 1]).transitions == 1
+    assert StateLog(["a", "a"], [20260331, 20260401], [0, 1], [1, 1]).transitions == 1  # the next day
+    assert StateLog(["a", "a"], [20260331, 20260332], [0, 1], [1, 1]).dates is None  # no date: numbers, as ever
 
 
 def test_arms_with_weekdays_of_their_own() -> None:
     monday = np.datetime64("2026-03-02") + 7 * np.arange(4)
-    log = Log(["a"] * 4 + ["b"] * 4, np.r_[monday, monday + 2], [0, 1] * 4, [1] * 8)
+    log = StateLog(["a"] * 4 + ["b"] * 4, np.r_[monday, monday + 2], [0, 1] * 4, [1] * 8)
     assert (log.transitions, log.gaps, log.round_length) == (6, 0, "7 days")
 
 
 def test_rounds_that_step_by_more_than_one_are_refused_by_a_fit() -> None:
-    weekly = Log(["a", "a", "a", "b"], [1, 8, 22, 3], [0, 1, 1, 0], [1, 1, 0, 1])
+    weekly = StateLog(["a", "a", "a", "b"], [1, 8, 22, 3], [0, 1, 1, 0], [1, 1, 0, 1])
     with pytest.raises(mf.InputError, match=r"no transitions: .* one more, but rounds step by 7"):
         mf.fit(weekly)
-    alone = Log(["a", "b"], [1, 8], [0, 1], [1, 1])
+    alone = StateLog(["a", "b"], [1, 8], [0, 1], [1, 1])
     assert mf.fit(alone).seen.tolist() == [0, 0]  # nothing was seen yet
 
 
@@ -246,13 +251,13 @@ def test_rounds_that_step_by_more_than_one_are_refused_by_a_fit() -> None:
         (np.array(["2026-03-02", "NaT"], "datetime64[D]"), "rounds must be dates, got NaT"),
         (
             np.array(["2026-03-02", "2026-03-02"], "datetime64[D]"),
-            "the arm 'a' has its round 2026-03-02 already in row 0",
+            "the arm 'a' already has round 2026-03-02 in row 0",
         ),
     ],
 )
 def test_dates_that_are_refused(rounds: Any, message: str) -> None:
     with pytest.raises(mf.InputError, match=message):
-        Log(["a", "a"], rounds, [0, 1], [1, 1])
+        StateLog(["a", "a"], rounds, [0, 1], [1, 1])
 
 
 SOME = "Ada,1,0,1\nAda,2,1,0\n"
@@ -264,7 +269,7 @@ SOME = "Ada,1,0,1\nAda,2,1,0\n"
         ("", "log.csv: is empty"),
         (HEADER, "log.csv: has no observations in it, only a header"),
         ("arm,round,state\nAda,1,1\n", "log.csv, line 1: lacks the column action; it has arm, round, state"),
-        ("arm,round,state,action,state\n", "log.csv, line 1, column state: the column stands there twice"),
+        ("arm,round,state,action,state\n", "log.csv, line 1, column state: duplicate column"),
         (HEADER + SOME + "Ada,3,1\n", "line 4: has 3 of the 4 columns of the header"),
         (HEADER + SOME + ",3,1,0\n", "line 4, column arm: the cell is empty"),
         (HEADER + SOME + "Ada,3.5,1,0\n", "line 4, column round: must be a whole number, got '3.5'"),
@@ -297,10 +302,10 @@ SOME = "Ada,1,0,1\nAda,2,1,0\n"
         (HEADER + SOME + "Ada,3,,0\n", "line 4, column state: must be 0 (bad) or 1 (good), or false or true, got ''"),
         (
             HEADER + SOME + "Ada,3,1,-1\n",
-            "line 4, column action: must be 0 (left) or 1 (pulled), or false or true, "
+            "line 4, column action: must be 0 (not pulled) or 1 (pulled), or false or true, "
             "or empty if the arm has no row for the next round, got '-1'",
         ),
-        (HEADER + SOME + "Ada,3,1,call\n", "line 4, column action: must be 0 (left)"),
+        (HEADER + SOME + "Ada,3,1,call\n", "line 4, column action: must be 0 (not pulled)"),
         (
             HEADER + "\nAda,3,1,\nBo,3,1,\nAda,4,1,0\n",
             "line 3, column action: is empty, but the arm 'Ada' has its next round, 4, in line 5",
@@ -311,11 +316,11 @@ SOME = "Ada,1,0,1\nAda,2,1,0\n"
         ),
         (
             HEADER + "Ada,4,1,0\nBo,2,1,1\nAda,3,1,1\n\nAda,4,1,0\n",
-            "line 6, column round: the arm 'Ada' has its round 4 already in line 2",
+            "line 6, column round: the arm 'Ada' already has round 4 in line 2",
         ),
         (
             HEADER + "Ada,4,1,0\nBo,2,1,1\nBo,2,0,1\nAda,4,1,0\nAda,4,1,0\n",
-            "line 4, column round: the arm 'Bo' has its round 2 already in line 3",
+            "line 4, column round: the arm 'Bo' already has round 2 in line 3",
         ),
     ],
 )
@@ -337,7 +342,7 @@ def test_bad_parquet_is_refused_with_its_row(tmp_path: Path) -> None:
     with pytest.raises(mf.FileError, match=r"line 2, column state: .*got None"):
         read_log(file)
     pq.write_table(pa.table({**columns, "state": [0, 1], "arm": ["a", "a"]}), file)
-    with pytest.raises(mf.FileError, match="line 2, column round: the arm 'a' has its round 1 already in line 1"):
+    with pytest.raises(mf.FileError, match="line 2, column round: the arm 'a' already has round 1 in line 1"):
         read_log(file)
     pq.write_table(pa.table({name: pa.array([], pa.int64()) for name in columns}), file)
     with pytest.raises(mf.FileError, match="has no observations in it"):
@@ -355,7 +360,7 @@ def test_files_that_are_not_what_they_seem(tmp_path: Path) -> None:
 
 
 def test_a_log_from_arrays() -> None:
-    log = Log([2, 2, 1], np.array([1.0, 2.0, 1.0]), [True, False, True], [1, None, float("nan")])
+    log = StateLog([2, 2, 1], np.array([1.0, 2.0, 1.0]), [True, False, True], [1, None, float("nan")])
     assert log.arms == ("2", "1")
     assert log.actions.tolist() == [1, -1, -1]
     assert log.counts.visits[0].tolist() == [[0, 0], [0, 1]]
@@ -376,7 +381,7 @@ def test_a_log_from_arrays() -> None:
         ((["a"], [1, 2], [0], [0]), "one value for each row, got shapes (1,), (2,), (1,), (1,)"),
         (([], [], [], []), "one value for each row, got shapes (0,), (0,), (0,), (0,)"),
         ((["a"], [[1]], [0], [0]), "one value for each row, got shapes (1,), (1, 1), (1,), (1,)"),
-        ((["a", "b", "a"], [2, 2, 2], [0] * 3, [0] * 3), "row 2, round: the arm 'a' has its round 2 already in row 0"),
+        ((["a", "b", "a"], [2, 2, 2], [0] * 3, [0] * 3), "row 2, round: the arm 'a' already has round 2 in row 0"),
         (
             (["a", "a"], [2, 1], [0] * 2, [0, -1]),
             "row 1, action: is empty, but the arm 'a' has its next round, 2, in row 0",
@@ -385,5 +390,5 @@ def test_a_log_from_arrays() -> None:
 )
 def test_bad_arrays_are_refused(columns: tuple[Any, Any, Any, Any], message: str) -> None:
     with pytest.raises(mf.InputError) as caught:
-        Log(*columns)
+        StateLog(*columns)
     assert message in str(caught.value)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.cli.show import progress_bar
-from meritfair.core.progress import bar, following
+from meritfair.core.progress import bar, following, progress_bar
 
 ARMS = mf.datasets.synthetic(n_arms=3, seed=1)
 QUICK: dict[str, Any] = {"budget": 1, "episodes": 3, "horizon": 10, "seed": 1}
@@ -90,7 +89,7 @@ def draws() -> mf.DrawLog:
         ("random", lambda: mf.simulate(ARMS, "random", **QUICK, progress=True)),
         ("optimal", lambda: mf.compare(ARMS, ["optimal"], **QUICK, progress=True)),
         ("intervals", lambda: mf.fit(counts(), progress=True)),
-        ("weighing", lambda: mf.audit(draws(), progress=True)),
+        ("auditing", lambda: mf.audit(draws(), progress=True)),
     ],
     ids=["simulate", "compare", "fit", "audit"],
 )
@@ -139,8 +138,8 @@ def test_commands_name_each_part_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     out = on(monkeypatch, Terminal())
     with progress_bar(4) as begin:
         begin("reading")
-        begin("weighing")
-        assert out.screen[-1].startswith("weighing:  25%|")
+        begin("auditing")
+        assert out.screen[-1].startswith("auditing:  25%|")
     assert out.screen == [""]
 
 

@@ -381,8 +381,8 @@ def test_the_command_line_knows_installed_policies(install: Any, call: Any) -> N
 def test_the_command_line_lists_policies_though_one_is_broken(install: Any, call: Any) -> None:
     install({"broken": "plugin:Nobody", "odd": "plugin:Everyone", "all-alike": "plugin:all_alike"})
     reasons = [
-        "left out: the policy 'broken', plugin:Nobody, could not be loaded: module 'plugin' has no attribute 'Nobody'",
-        "left out: the policy 'odd', plugin:Everyone, calls itself 'everyone'",
+        "skipped: the policy 'broken', plugin:Nobody, could not be loaded: module 'plugin' has no attribute 'Nobody'",
+        "skipped: the policy 'odd', plugin:Everyone, calls itself 'everyone'",
     ]
     code, out, _ = call("policies")
     assert code == 0

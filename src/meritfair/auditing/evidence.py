@@ -29,7 +29,7 @@ least a third of each, single e-values are shown times their *stake*, :math:`w_i
 with :math:`1/\alpha` as the overall one is, none gets there without it, and the probability that fair draws are ever
 accused of anything is at most :math:`\alpha`.
 
-**Intervals.** With :math:`p_{ri}` the true chance, :math:`\psi_c(\lambda) = (-\ln(1-c\lambda) - c\lambda)/c^2` and
+**Intervals.** With :math:`p_{ri}` the true probability, :math:`\psi_c(\lambda) = (-\ln(1-c\lambda) - c\lambda)/c^2` and
 :math:`D_r \ge -c_r`, the product of
 :math:`\exp(\lambda (D_r - \sum_i (p_{ri} - e_{ri})) - \psi_{c_r}(\lambda) D_r^2)` is a supermartingale for every
 :math:`\lambda < 1/c_r`, as :math:`\exp(\lambda\xi - \psi_c(\lambda)\xi^2) \le 1 + \lambda\xi` for
@@ -211,13 +211,13 @@ def shortfall_bounds(units: Histories, level: FloatArray) -> tuple[FloatArray, F
     """Return bounds on each unit's true mean shortfall for a member and round; each unit has a level of its own."""
     turns, entitled = units.total(units.size), units.total(units.expected)
     short = -units.total(units.deviation)
-    too_many, too_few = (_most_luck(units, loss, level / 2) for loss in units.losses)
+    too_many, too_few = (_largest_deviation(units, loss, level / 2) for loss in units.losses)
     low = np.maximum((short - too_few) / turns, entitled / turns - 1)
     high = np.minimum((short + too_many) / turns, entitled / turns)
     return low, high
 
 
-def _most_luck(units: Histories, loss: FloatArray, level: FloatArray) -> FloatArray:
+def _largest_deviation(units: Histories, loss: FloatArray, level: FloatArray) -> FloatArray:
     """Return how far each unit's draws can have strayed by chance to the side on which D loses at most `loss`."""
     rates = _RATES / units.most[units.starts].clip(1)[:, None]
     spent = np.empty_like(rates)
@@ -227,17 +227,17 @@ def _most_luck(units: Histories, loss: FloatArray, level: FloatArray) -> FloatAr
         x = rate * loss
         spent[:, k] = units.total(np.where(x < 0.99, rate**2 * _curve(np.minimum(x, 0.99)) * square, np.inf))
     goal = np.log(len(_RATES) / level)
-    luck = ((goal[:, None] + spent) / rates).min(axis=1)
-    some = np.isfinite(luck)
-    rates, spent, goal, at = rates[some], spent[some], goal[some], luck[some]
+    deviation = ((goal[:, None] + spent) / rates).min(axis=1)
+    some = np.isfinite(deviation)
+    rates, spent, goal, at = rates[some], spent[some], goal[some], deviation[some]
     for _ in range(6):  # Newton's method on a convex function, from above: every step is a valid bound
         powers = rates * at[:, None] - spent
         top = powers.max(axis=1, keepdims=True)
         weight = np.exp(powers - top)
         height = top[:, 0] + np.log(weight.sum(axis=1)) - goal
         at = at - height * weight.sum(axis=1) / (weight * rates).sum(axis=1)
-    luck[some] = at
-    return np.asarray(luck)
+    deviation[some] = at
+    return np.asarray(deviation)
 
 
 def _curve(x: FloatArray) -> FloatArray:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meritfair.core.figures import evenly, two_panels
 from meritfair.core.texts import for_figure
-from meritfair.simulation.plots import two_panels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_audit"]
 
-_MOST_POINTS = 1000  # more than a figure can show
 _MOST_BARS = 40
 _MOST_LINES = 5  # groups in the panel of evidence
 
@@ -43,9 +42,7 @@ def plot_audit(
 def _draw_course(axes: Axes, report: Audit) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    n_rounds = len(report.rounds)
-    looks = np.unique(np.linspace(0, n_rounds - 1, min(n_rounds, _MOST_POINTS)).round().astype(np.int64))
-    course = report.course_at(looks)
+    course = report.course_at(evenly(len(report.rounds)))
     lines = [("overall", "black", course.overall), ("largest of any arm so far", "#999999", course.arms)]
     if report.groups is not None:
         shown = report.groups.most_suspicious(_MOST_LINES)
@@ -74,5 +71,5 @@ def _draw_shortfall(axes: Axes, report: Audit) -> None:
     axes.set_yticks(range(len(shown)), [for_figure(table.names[k]) for k in shown])
     axes.set_ylim(-0.8, len(shown) - 0.2)
     some = f" of {len(shown)} of {len(table):,} {what}" if len(shown) < len(table) else f" of {what}"
-    axes.set(title=f"Shortfall{some}", xlabel="← drawn too often · stated exposure less chance · too seldom →")
+    axes.set(title=f"Shortfall{some}", xlabel="← drawn too often · stated exposure less probability · too seldom →")
     axes.grid(visible=False, axis="y")

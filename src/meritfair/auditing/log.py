@@ -8,8 +8,9 @@ import numpy as np
 
 from meritfair.core.arrays import frozen
 from meritfair.core.checks import check_dates, float_array
-from meritfair.core.errors import FileError, InputError
-from meritfair.core.tables import Table, numbered, read_table
+from meritfair.core.errors import InputError, RowError
+from meritfair.core.tables import first_duplicate, numbered, read_table
+from meritfair.core.texts import several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,11 +57,11 @@ class DrawLog:
     --------
     >>> log = DrawLog([1, 1, 2, 2], ["Ada", "Bo", "Ada", "Bo"], [0.7, 0.3, 0.6, 0.4], [1, 0, 0, 1])
     >>> log
-    DrawLog of 2 arms in 2 rounds, 4 rows
+    DrawLog(4 rows of 2 arms: 2 rounds)
     >>> DrawLog([1, 1], ["Ada", "Ada"], [0.7, 0.3], [1, 0])
     Traceback (most recent call last):
     ...
-    meritfair.core.errors.InputError: the arm 'Ada' has two rows for round 1
+    meritfair.core.errors.RowError: row 1, round: the arm 'Ada' already has round 1 in row 0
     """
 
     def __init__(
@@ -71,41 +72,46 @@ class DrawLog:
         drawn: npt.ArrayLike,
         group: Sequence[Any] | AnyArray | None = None,
     ) -> None:
-        labels, chance = float_array("rounds", _as_numbers(rounds)), float_array("exposure", exposure)
+        labels, stated = float_array("rounds", _as_numbers(rounds)), float_array("exposure", exposure)
         hit = float_array("drawn", drawn)
         self.names, arm = numbered(arms)
         self.group_names, row_group = numbered(() if group is None else group)
-        columns = [labels, arm, chance, hit, *([] if group is None else [row_group])]
+        columns = [labels, arm, stated, hit, *([] if group is None else [row_group])]
         if any(column.shape != (len(labels),) for column in columns):
             raise InputError("rounds, arms, exposure, drawn and group must be lists of the same length")
         if len(labels) == 0:
             raise InputError("the log has no rows")
         _check_all("rounds must be whole numbers", labels, (labels == np.round(labels)) & (np.abs(labels) < 2**53))
-        _check_all("exposure must lie between 0 and 1", chance, (chance >= 0) & (chance <= 1))
+        _check_all("exposure must lie between 0 and 1", stated, (stated >= 0) & (stated <= 1))
         _check_all("drawn must be 0 or 1", hit, (hit == 0) | (hit == 1))
         self.rounds, place = np.unique(labels.astype(np.int64), return_inverse=True)
         self.arm, self.round = frozen(arm), frozen(place.astype(np.int64))
-        self.exposure, self.drawn = frozen(chance), frozen(hit)
-        twice = _first_twice(arm, place)
+        self.exposure, self.drawn = frozen(stated), frozen(hit)
+        twice = first_duplicate(place, arm)
         if twice:
-            row = twice[1]
-            raise InputError(f"the arm {self.names[arm[row]]!r} has two rows for round {labels[row]:.0f}")
+            first, row = twice
+            problem = f"the arm {self.names[arm[row]]!r} already has round {labels[row]:.0f} in"
+            raise RowError(row, "round", problem, first)
         self.group = None if group is None else self._group_of_arms(row_group)
 
     def _group_of_arms(self, row_group: IntArray) -> IntArray:
-        moved = _first_move(self.arm, row_group)
-        if moved:
-            before, after = (self.group_names[row_group[row]] for row in moved)
-            raise InputError(f"the arm {self.names[self.arm[moved[1]]]!r} is in two groups, {before!r} and {after!r}")
-        of_arm = np.zeros(len(self.names), np.int64)
-        of_arm[self.arm] = row_group
+        """Return the group of each arm; refuse an arm whose group is not that of its first row."""
+        _, first = np.unique(self.arm, return_index=True)
+        of_arm = row_group[first]
+        moved = np.flatnonzero(row_group != of_arm[self.arm])
+        if len(moved):
+            row = moved[0]
+            arm, names = self.arm[row], self.group_names
+            problem = f"the arm {self.names[arm]!r} is in {names[row_group[row]]!r}, but in {names[of_arm[arm]]!r} in"
+            raise RowError(row, "group", problem, first[arm])
         return frozen(of_arm)
 
     def __len__(self) -> int:
         return len(self.round)
 
     def __repr__(self) -> str:
-        return f"DrawLog of {len(self.names):,} arms in {len(self.rounds):,} rounds, {len(self):,} rows"
+        rows, arms = several(len(self), "row"), several(len(self.names), "arm")
+        return f"DrawLog({rows} of {arms}: {several(len(self.rounds), 'round')})"
 
 
 def read_draws(path: str | PathLike[str], group: str | None = None) -> DrawLog:
@@ -134,27 +140,8 @@ def read_draws(path: str | PathLike[str], group: str | None = None) -> DrawLog:
     groups = table.text(group) if group is not None else None
     try:
         return DrawLog(rounds, arms, exposure, drawn, groups)
-    except InputError as error:
-        raise _in_file(table, numbered(arms)[1], rounds, group) or error from None
-
-
-def _in_file(table: Table, arm: IntArray, rounds: IntArray, group: str | None) -> FileError | None:
-    """Return the error that says where rows contradict each other, or None if they do not."""
-    arms = table.text("arm")
-    twice = _first_twice(arm, rounds)
-    if twice:
-        first, row = twice
-        problem = f"the arm {arms[row]!r} of round {rounds[row]} stands in line {table.lines[first]} already"
-        return table.error(row, "arm", problem)
-    if group is None:
-        return None
-    groups = table.text(group)
-    moved = _first_move(arm, numbered(groups)[1])
-    if moved is None:
-        return None
-    first, row = moved
-    problem = f"the arm {arms[row]!r} is {groups[row]!r} here and {groups[first]!r} in line {table.lines[first]}"
-    return table.error(row, group, problem)
+    except RowError as bad:
+        raise table.located(bad, group if bad.column == "group" else None) from None
 
 
 def _as_numbers(rounds: npt.ArrayLike) -> AnyArray:
@@ -168,21 +155,3 @@ def _as_numbers(rounds: npt.ArrayLike) -> AnyArray:
 def _check_all(rule: str, values: FloatArray, right: BoolArray) -> None:
     if not right.all():
         raise InputError(f"{rule}, got {values[~right][0]:g}")
-
-
-def _first_twice(arm: IntArray, rounds: IntArray) -> tuple[int, int] | None:
-    """Return the first row whose arm and round were there before, after the row where they were."""
-    order = np.lexsort((rounds, arm))  # stable: rows that agree stay in order
-    same = (np.diff(arm[order]) == 0) & (np.diff(rounds[order]) == 0)
-    if not same.any():
-        return None
-    at = np.flatnonzero(same)
-    at = at[np.argmin(order[at + 1])]
-    return int(order[at]), int(order[at + 1])
-
-
-def _first_move(arm: IntArray, group: IntArray) -> tuple[int, int] | None:
-    """Return the first row whose group is not that of the arm's first row, after that row."""
-    _, first, inverse = np.unique(arm, return_index=True, return_inverse=True)
-    moved = np.flatnonzero(group != group[first[inverse]])
-    return (int(first[inverse[moved[0]]]), int(moved[0])) if len(moved) else None

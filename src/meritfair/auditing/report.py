@@ -12,7 +12,7 @@ import numpy as np
 
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError
-from meritfair.core.tables import data_frame, write_table
+from meritfair.core.tables import data_frame, rows_of, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ __all__ = ["Audit", "AuditTable", "Budget", "Course", "Evidence", "Violation", "
 
 
 class Violation(NamedTuple):
-    """A draw that the stated exposure rules out: drawn at exposure 0, or left at exposure 1."""
+    """A draw that the stated exposure rules out: drawn at exposure 0, or not drawn at exposure 1."""
 
     round: int
     arm: str
@@ -79,6 +79,11 @@ class Evidence:
         """Whether the e-value has ever reached 1/alpha."""
         return self.found is not None
 
+    def values(self) -> dict[str, Any]:
+        """Return all of it by name, as plain values."""
+        derived = {"e_value": self.e_value, "largest": self.largest, "p_value": self.p_value, "violated": self.violated}
+        return {**derived, "log_e": self.log_e, "log_largest": self.log_largest, "found": self.found}
+
 
 @dataclass(frozen=True, eq=False)
 class AuditTable:
@@ -92,8 +97,8 @@ class AuditTable:
     entitled, drawn : ndarray
         The sum of the stated exposures, and how often they were drawn.
     shortfall, low, high : ndarray
-        Stated exposure less draws by turn; and between which the true value lies, stated exposure less true chance:
-        all of the table at all times with probability 1 - alpha.
+        Stated exposure less draws by turn; and bounds on the true value, stated exposure less true probability, which
+        hold for the whole table at all times with probability 1 - alpha.
     stake : ndarray
         By which the e-values are multiplied, since there are many; divide to have that of one chosen beforehand.
     log_e, log_largest : ndarray
@@ -144,6 +149,10 @@ class AuditTable:
         evidence = ("e_value", "largest", "p_value", "stake", "flagged")
         return {what: list(self.names), **{name: getattr(self, name).tolist() for name in (*names, *evidence)}}
 
+    def rows(self, what: str) -> list[dict[str, Any]]:
+        """Return the table as rows of plain values."""
+        return rows_of(self.columns(what))
+
     def most_suspicious(self, most: int) -> IntArray:
         """Return the places of those with the largest e-values, the largest first."""
         return np.argsort(-self.log_largest, kind="stable")[:most]
@@ -169,7 +178,7 @@ class Audit:
     Attributes
     ----------
     alpha : float
-        The chance that fair draws are ever accused of anything: overall, or of any arm or group.
+        The probability that fair draws are ever accused of anything: overall, or of any arm or group.
     overall : Evidence
         Against the hypothesis that every arm was drawn with its stated exposures.
     arms, groups : AuditTable

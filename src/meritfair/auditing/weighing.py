@@ -1,4 +1,4 @@
-"""From a log to its audit: all arms, all groups and the draws as a whole are weighed together, at one level."""
+"""From a log to its audit: all arms, all groups and the draws as a whole are tested together, at one level."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def audit(log: DrawLog, alpha: float = 0.05, *, fixed_budget: bool = False, prog
     ----------
     log : DrawLog
     alpha : float
-        The chance of a false alarm that is allowed, however often the growing log is audited.
+        The probability of a false alarm that is allowed, however often the growing log is audited.
     fixed_budget : bool
         Take it as given that the number of draws in each round was set before the draw. No group can then get more
         than that, which makes it much quicker to find a group that gets too little when groups are large.
@@ -65,7 +65,7 @@ def audit(log: DrawLog, alpha: float = 0.05, *, fixed_budget: bool = False, prog
         raise InputError(f"log must be a DrawLog, such as read_draws returns, got {log!r}")
     level = check_number("alpha", alpha, 0.0, 1.0, open_ends=True)
     check_flag("fixed_budget", fixed_budget)
-    with following(progress, "weighing") as tell:
+    with following(progress, "auditing") as tell:
         return _audit(log, level, fixed_budget, tell)
 
 

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meritfair.cli.options import JsonOption, PlotOption, number_option, out_option
-from meritfair.cli.show import Files, check_out, check_plot, print_json, print_note, print_table, progress_bar
-from meritfair.core.texts import printable
+from meritfair.cli.options import JsonOption, PlotOption, flag, number, out_option, text
+from meritfair.cli.show import Files, check_out, check_plot, print_note, print_table
+from meritfair.core.progress import progress_bar
+from meritfair.core.texts import printable, several
 
 if TYPE_CHECKING:
     from meritfair.auditing import Audit, AuditTable
 
-__all__ = ["EXAMPLES", "audit"]
-
-EXAMPLES = """Were the draws fair, and to women as to men? With a figure, and the numbers of each arm in a file:
+EXAMPLES = """Were the draws fair, to women as to men? With a figure, and the numbers for each arm in a file:
 
 [cyan]meritfair audit draws.csv --group sex --plot audit.png --out audit.csv[/]"""
 
@@ -34,29 +33,27 @@ def audit(
         ),
     ],
     group: Annotated[
-        str | None,
-        typer.Option("--group", "-g", metavar="COLUMN", help="Also audit groups of arms, which this column names."),
+        str | None, text("--group", "-g", metavar="COLUMN", help="Also audit groups of arms, named by this column.")
     ] = None,
-    alpha: Annotated[float, number_option(float, "--alpha", help="Chance of a false alarm that is allowed.")] = 0.05,
+    alpha: Annotated[float, number("--alpha", help="Probability of a false alarm.")] = 0.05,
     fixed_budget: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--fixed-budget",
-            help="How many are drawn in a round was set before the draw: finds groups that get too little sooner.",
+            "The number of arms drawn was fixed before each draw: finds groups that get too little sooner.",
         ),
     ] = False,
     out: Annotated[
-        Path | None,
-        out_option("Keep the table of all arms: .csv or .parquet; groups go to a second file beside it."),
+        Path | None, out_option("Save the table of all arms: .csv or .parquet; groups go to a second file beside it.")
     ] = None,
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show whether the draws of a log followed the exposures that were stated.
+    """Test whether the draws in a log followed the stated exposures.
 
-    It may be asked after every round: fair draws ever raise a false alarm with probability alpha at most.
+    The test is valid after every round: fair draws ever raise a false alarm with probability at most alpha.
     """
-    from meritfair.auditing import audit as weigh
+    from meritfair.auditing import audit as test
     from meritfair.auditing import read_draws
     from meritfair.core.checks import check_number
 
@@ -67,46 +64,24 @@ def audit(
         begin(f"reading {log.name}")
         draws = read_draws(log, group)
         files = Files(out, plot)
-        report = weigh(draws, alpha, fixed_budget=fixed_budget, progress=begin("weighing"))
+        report = test(draws, alpha, fixed_budget=fixed_budget, progress=begin("auditing"))
     files.save(out, report.save)
     files.plot(plot, report.plot)
-    if as_json:
-        _show_json(report, files.written)
-    else:
-        _show(report, group)
-    files.tell(quiet=as_json)
+    files.report(as_json, lambda: _values(report), lambda: _show(report, group))
 
 
-def _show_json(report: Audit, files: list[str]) -> None:
-    o = report.overall
-    overall = {
-        "e_value": o.e_value,
-        "largest": o.largest,
-        "log_e": o.log_e,
-        "log_largest": o.log_largest,
-        "p_value": o.p_value,
-        "violated": o.violated,
-        "found": o.found,
+def _values(report: Audit) -> dict[str, Any]:
+    return {
+        "verdict": str(report),
+        "alpha": report.alpha,
+        "fixed_budget": report.fixed_budget,
+        "rounds": len(report.rounds),
+        "overall": report.overall.values(),
+        "certain": [violation._asdict() for violation in report.certain],
+        "budget": report.budget._asdict(),
+        "groups": None if report.groups is None else report.groups.rows("group"),
+        "arms": report.arms.rows("arm"),
     }
-    print_json(
-        {
-            "verdict": str(report),
-            "alpha": report.alpha,
-            "fixed_budget": report.fixed_budget,
-            "rounds": len(report.rounds),
-            "overall": overall,
-            "certain": [violation._asdict() for violation in report.certain],
-            "budget": report.budget._asdict(),
-            "groups": None if report.groups is None else _records(report.groups, "group"),
-            "arms": _records(report.arms, "arm"),
-            "files": files,
-        }
-    )
-
-
-def _records(table: AuditTable, what: str) -> list[dict[str, Any]]:
-    columns = table.columns(what)
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _show(report: Audit, group: str | None) -> None:
@@ -121,22 +96,15 @@ def _show(report: Audit, group: str | None) -> None:
 def _facts(report: Audit) -> str:
     b = report.budget
     number = f"{b.smallest:,}" if b.smallest == b.largest else f"{b.smallest:,} to {b.largest:,}"
-    text = f"{len(report.arms):,} arms, {len(report.rounds):,} rounds, {number} drawn in a round."
+    text = f"{several(len(report.arms), 'arm')}, {several(len(report.rounds), 'round')}, {number} drawn in a round."
     if b.uneven:
-        text += f" In {b.uneven:,} rounds the exposures do not add up to the number drawn."
+        text += f" In {several(b.uneven, 'round')} the exposures do not sum to the number drawn."
     elif report.groups is not None and not report.fixed_budget:
-        text += " If that number was set before each draw, --fixed-budget makes the test of groups sharper."
+        text += " If that number was fixed before each draw, --fixed-budget makes the test of groups more powerful."
     return text
 
 
 def _show_groups(table: AuditTable, heading: str) -> None:
-    columns = [
-        (printable(heading), "left"),
-        ("arms", "right"),
-        ("share, %\nstated drawn", "right"),
-        ("rate, %\nstated drawn", "right"),
-        *_SHARED,
-    ]
     shares = [100 * count / max(1.0, count.sum()) for count in (table.entitled, table.drawn)]
     rates = [100 * count / table.turns for count in (table.entitled, table.drawn)]
     rows = [
@@ -148,11 +116,12 @@ def _show_groups(table: AuditTable, heading: str) -> None:
         ]
         for k in range(len(table))
     ]
-    print_table(columns, rows)
+    print_table(
+        [printable(heading), "arms", "share, %\nstated drawn", "rate, %\nstated drawn", *_SHARED], rows, align="lrrrrrl"
+    )
 
 
 def _show_arms(table: AuditTable) -> None:
-    columns = [("arm", "left"), ("rounds", "right"), ("entitled", "right"), ("drawn", "right"), *_SHARED]
     rows = [
         [
             printable(table.names[k]),
@@ -164,10 +133,10 @@ def _show_arms(table: AuditTable) -> None:
         for k in table.most_suspicious(_MOST_ARMS)
     ]
     title = f"The {_MOST_ARMS} most suspicious of {len(table):,} arms:" if len(table) > _MOST_ARMS else ""
-    print_table(columns, rows, title)
+    print_table(["arm", "rounds", "entitled", "drawn", *_SHARED], rows, title, "lrrrrrl")
 
 
-_SHARED = [("shortfall, %\nfrom    to", "right"), ("e-value", "right"), ("flag", "left")]
+_SHARED = ["shortfall, %\nfrom    to", "e-value", "flag"]
 
 
 def _shared(table: AuditTable, k: int) -> list[str]:
@@ -184,9 +153,8 @@ def _shared(table: AuditTable, k: int) -> list[str]:
 
 def _legend(report: Audit) -> str:
     return (
-        "Shortfall: by how much the true chance falls below the stated exposure, for each member and round; all of a "
-        f"table lie between these bounds at all times with probability {1 - report.alpha:g}. E-value: evidence against "
-        f"the stated exposures at its largest, allowing for how many there are; from {1 / report.alpha:.3g} on it is "
-        "flagged as more or less than stated. Fair draws are ever flagged, anywhere, with probability at most "
-        f"{report.alpha:g}."
+        "Shortfall: stated exposure minus true probability of being drawn, per member and round; these bounds hold for "
+        f"the whole table at all times with probability {1 - report.alpha:g}. E-value: the largest so far, adjusted "
+        f"for multiple testing; from {1 / report.alpha:.3g} on it is flagged as more or less than stated. Fair draws "
+        f"are ever flagged with probability at most {report.alpha:g}."
     )

@@ -6,19 +6,16 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from meritfair.cli.options import JsonOption
-from meritfair.cli.show import Files, finite, print_json, print_note, print_table, progress_bar
-
-__all__ = ["EXAMPLES", "bench"]
+from meritfair.cli.options import JsonOption, flag, text
+from meritfair.cli.show import Files, finite, print_note, print_table
+from meritfair.core.progress import progress_bar
 
 EXAMPLES = "For example: [cyan]meritfair bench --quick[/], or [cyan]meritfair bench --out bench.json[/]"
 
 
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes and arms: half a minute, rougher.")] = False,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Also write JSON to a file.")] = None,
+    quick: Annotated[bool, flag("--quick", "Fewer episodes and arms: half a minute, less precise.")] = False,
+    out: Annotated[Path | None, text("--out", "-o", metavar="FILE", help="Also save the results as JSON.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure the engine: against a plain compiled loop, for many arms, and with several workers."""
@@ -32,72 +29,56 @@ def bench(
     n_sizes = len(str(largest)) - 2
     steps = len(measuring.CASES) + 1 + n_sizes + available_cores() + 1
     results: dict[str, Any] = {"machine": measuring.machine(), "policies": [], "sizes": [], "workers": []}
+    parts = {
+        "policies": ("against a plain loop", measuring.measure_policies(episodes, reference)),
+        "sizes": ("many arms", measuring.measure_sizes(largest)),
+        "workers": ("several workers", measuring.measure_workers(episodes)),
+    }
     with progress_bar(steps) as begin:
         begin("against a plain loop")
-        for row in measuring.measure_policies(episodes, reference):
-            results["policies"].append(row)
-            begin("against a plain loop")
-        for row in measuring.measure_sizes(largest):
-            results["sizes"].append(row)
-            begin("many arms")
-        for row in measuring.measure_workers(episodes):
-            results["workers"].append(row)
-            begin("several workers")
+        for key, (name, rows) in parts.items():
+            for row in rows:
+                results[key].append(row)
+                begin(name)
     text = json.dumps(finite(results), indent=2) + "\n"
     files.save(out, lambda path: write_whole(path, lambda temporary: temporary.write_text(text)))
-    if as_json:
-        print_json(results)
-    else:
-        _show(results, reference is not None)
-    files.tell(quiet=as_json)
+    files.report(as_json, lambda: results, lambda: _show(results, reference is not None))
+
+
+_POLICIES = {
+    "policy": ("policy", ""),
+    "arms": ("arms", ","),
+    "budget": ("budget", ","),
+    "c": ("c", "g"),
+    "seconds": ("seconds", ".3f"),
+    "ns per\narm-step": ("ns_per_arm_step", ".2f"),
+    "× plain\nloop": ("ratio_to_plain", ".1f"),
+    "× NumPy\nreference": ("ratio_to_reference", ",.0f"),
+}
+_SIZES = {
+    "arms": ("arms", ","),
+    "budget": ("budget", ","),
+    "seconds per\nepisode": ("seconds_per_episode", ".4f"),
+    "ns per\narm-step": ("ns_per_arm_step", ".2f"),
+    "peak memory\nso far, MB": ("peak_memory_mb", ",.0f"),
+}
+_WORKERS = {"workers": ("workers", ""), "seconds": ("seconds", ".2f"), "× one worker": ("times_one_worker", ".2f")}
 
 
 def _show(results: dict[str, Any], with_reference: bool) -> None:
-    about = results["machine"]
+    about, episodes = results["machine"], results["policies"][0]["episodes"]
     title = f"{about['processor']}, {about['cores']} cores · Python {about['python']}, Numba {about['numba']}"
-    columns = [
-        ("policy", "left"),
-        ("arms", "right"),
-        ("budget", "right"),
-        ("c", "right"),
-        ("seconds", "right"),
-        ("ns per\narm-step", "right"),
-        ("× plain\nloop", "right"),
-        ("× NumPy\nreference", "right"),
-    ]
-    rows = [
-        [
-            row["policy"],
-            f"{row['arms']:,}",
-            f"{row['budget']:,}",
-            f"{row['c']:g}",
-            f"{row['seconds']:.3f}",
-            f"{row['ns_per_arm_step']:.2f}",
-            f"{row['ratio_to_plain']:.1f}" if "ratio_to_plain" in row else "–",
-            f"{row['ratio_to_reference']:,.0f}" if "ratio_to_reference" in row else "–",
-        ]
-        for row in results["policies"]
-    ]
-    print_table(
-        columns, rows, f"{title}\nOne run of {results['policies'][0]['episodes']:,} episodes of 200 steps, one core"
+    _print(
+        _POLICIES, results["policies"], f"{title}\nOne run of {episodes:,} episodes of 200 steps, one core", "lrrrrrrr"
     )
     print_note("Mean, exact, systematic: merit-fair with that estimate, and with that design and the mean.\n")
-    sizes = [
-        [
-            f"{row['arms']:,}",
-            f"{row['budget']:,}",
-            f"{row['seconds_per_episode']:.4f}",
-            f"{row['ns_per_arm_step']:.2f}",
-            f"{row['peak_memory_mb']:,.0f}",
-        ]
-        for row in results["sizes"]
-    ]
-    columns = [("arms", "right"), ("budget", "right"), ("seconds per\nepisode", "right"), ("ns per\narm-step", "right")]
-    print_table([*columns, ("peak memory\nso far, MB", "right")], sizes, "Merit-fair, episodes of 200 steps, one core")
-    workers = [
-        [str(row["workers"]), f"{row['seconds']:.2f}", f"{row['times_one_worker']:.2f}"] for row in results["workers"]
-    ]
-    columns = [("workers", "right"), ("seconds", "right"), ("× one worker", "right")]
-    print_table(columns, workers, "8 runs of merit-fair, 100 arms, 20 pulled")
+    _print(_SIZES, results["sizes"], "Merit-fair, episodes of 200 steps, one core", "rrrrr")
+    _print(_WORKERS, results["workers"], "8 runs of merit-fair, 100 arms, 20 pulled", "rrr")
     if not with_reference:
         print_note("The NumPy reference is part of the tests, and there only in a clone.")
+
+
+def _print(columns: dict[str, tuple[str, str]], rows: list[dict[str, Any]], title: str, align: str) -> None:
+    """Print rows of numbers; a column has a heading, the name of a number and its format."""
+    cells = [[format(row[key], how) if key in row else "–" for key, how in columns.values()] for row in rows]
+    print_table(list(columns), cells, title, align)

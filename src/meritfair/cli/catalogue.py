@@ -10,8 +10,6 @@ from meritfair.cli.options import JsonOption
 from meritfair.cli.show import print_json, print_note, print_table, say
 from meritfair.core.errors import MeritfairError
 
-__all__ = ["datasets", "policies"]
-
 
 def datasets(as_json: JsonOption = False) -> None:
     """List the data sets, with their settings and defaults."""
@@ -29,8 +27,8 @@ def policies(as_json: JsonOption = False) -> None:
     for name in registry.names():
         try:
             policy = registry.create(name)
-        except MeritfairError as error:  # it comes from another package, which others should not suffer for
-            left_out.append(f"left out: {' '.join(str(error).split())}")
+        except MeritfairError as error:  # from another package, which must not break the list
+            left_out.append(f"skipped: {' '.join(str(error).split())}")
             continue
         settings = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}
         rows[name] = (_first_line(type(policy)), {key: _plain(value) for key, value in settings.items()})
@@ -51,9 +49,9 @@ def _show(rows: dict[str, tuple[str, dict[str, Any]]], heading: str, example: st
     if as_json:
         print_json([{"name": name, "summary": text, "settings": values} for name, (text, values) in rows.items()])
         return
-    columns = [(heading, "left"), ("what it is", "left"), ("settings and defaults", "left")]
-    cells = []
-    for name, (text, values) in rows.items():
-        cells.append((name, text, "\n".join(k if v is None else f"{k}={v}" for k, v in values.items())))
-    print_table(columns, cells)
+    cells = [
+        (name, text, "\n".join(key if value is None else f"{key}={value}" for key, value in values.items()))
+        for name, (text, values) in rows.items()
+    ]
+    print_table([heading, "what it is", "settings and defaults"], cells, align="lll")
     print_note(f"For example: {example}")

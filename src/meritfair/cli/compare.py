@@ -3,45 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from meritfair.cli.options import (
-    AuthorsOption,
-    BallOption,
-    BudgetOption,
-    CapOption,
-    CarryStatesOption,
-    ClipOption,
-    DatasetOption,
-    DeltaOption,
-    DesignOption,
-    EpisodesOption,
-    FileOption,
-    FloorOption,
-    HorizonOption,
-    JsonOption,
-    MeritOption,
-    NumberOption,
-    PlotOption,
-    PoliciesOption,
-    RunsOption,
-    SameArmsOption,
-    SeedOption,
-    WorkersOption,
-    make_arms,
-    make_confidence,
-    make_criterion,
-    make_policies,
-    out_option,
-)
+from meritfair.cli.options import JsonOption, PlotOption, SimulationOptions, out_option, with_options
 from meritfair.cli.show import (
     Files,
     check_out,
     check_plot,
+    measure_cells,
     policy_cell,
-    print_json,
-    print_note,
-    print_table,
+    print_measures,
     say,
 )
 from meritfair.core.progress import bar
@@ -49,139 +20,64 @@ from meritfair.core.progress import bar
 if TYPE_CHECKING:
     from meritfair.simulation.comparison import Comparison
 
-__all__ = ["EXAMPLES", "compare"]
-
-EXAMPLES = """All policies on twenty patients, four calls a day, drawn and as a table for a paper:
+EXAMPLES = """All policies on twenty patients, four calls a day, with a figure and a LaTeX table:
 
 [cyan]meritfair compare -d cpap -n 20 -k 4 --plot compare.png --out compare.tex[/]
 
-Three of them, one with settings of its own, in a table with all measures:
+Three policies, one with its own settings, and all measures in a table:
 
 [cyan]meritfair compare -d cpap -n 20 -k 4 -p whittle -p merit-fair:estimate=mean -p random --out compare.csv[/]"""
 
 
+@with_options(episodes=200, runs=30)
 def compare(
-    dataset: DatasetOption = None,
-    arms_file: FileOption = None,
-    arms: NumberOption = None,
-    clip: ClipOption = None,
-    authors: AuthorsOption = False,
-    same_arms: SameArmsOption = False,
-    policy: PoliciesOption = None,
-    budget: BudgetOption = 1,
-    episodes: EpisodesOption = 200,
-    horizon: HorizonOption = 200,
-    merit: MeritOption = "exponential:c=3",
-    design: DesignOption = "sequential",
-    floor: FloorOption = 0.0,
-    cap: CapOption = 1.0,
-    ball: BallOption = "paper",
-    delta: DeltaOption = 0.01,
-    carry_states: CarryStatesOption = False,
-    runs: RunsOption = 30,
-    seed: SeedOption = None,
-    workers: WorkersOption = None,
+    options: SimulationOptions,
     out: Annotated[
-        Path | None,
-        out_option("Keep the table: all measures as .csv or .parquet, those shown as .md or .tex."),
+        Path | None, out_option("Save the table: all measures as .csv or .parquet, the main ones as .md or .tex.")
     ] = None,
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Play many policies on the same arms with the same seeds, and weigh reward against fairness.
+    """Play many policies on the same arms with the same seeds, and compare reward and fairness.
 
-    Without --policy: all there are, the most rewarding first; those that
-    cannot be played with these arms and this budget are told below the table.
+    Without --policy: all policies, the most rewarding first. Those that
+    cannot be played with these arms and this budget are listed below the table.
     """
     from meritfair.core.seeding import fresh_seed
     from meritfair.simulation.comparison import SUFFIXES
     from meritfair.simulation.comparison import compare as play
 
-    root = fresh_seed(seed)
-    criterion, confidence = make_criterion(merit, design, floor, cap), make_confidence(ball, delta)
-    players = make_policies(policy, criterion, confidence) if policy else None
+    root = fresh_seed(options.seed)
+    players = options.policies(options.policy) if options.policy else None
     check_plot(plot)
     check_out(out, "comparisons", SUFFIXES)
-    instances = make_arms(
-        dataset,
-        arms_file,
-        arms,
-        runs=runs,
-        budget=budget,
-        episodes=episodes,
-        horizon=horizon,
-        policies=len(players or [1]),
-        authors=authors,
-        same=same_arms,
-        clip=clip,
-        seed=root,
-    )
+    instances = options.instances(root, options.runs, len(players or [1]), same=options.same_arms)
     files = Files(out, plot)
     with bar("getting ready", keep=False) as tell:
-        found = play(
-            instances,
-            players,
-            budget=budget,
-            episodes=episodes,
-            horizon=horizon,
-            seed=root,
-            carry_states=carry_states,
-            criterion=criterion,
-            confidence=confidence,
-            workers=workers,
-            progress=tell,
-        )
+        found = play(instances, players, **options.settings(root), progress=tell)
     if players is None:
         found = found.by_reward()
     files.save(out, found.save)
     files.plot(plot, found.plot)
-    if as_json:
-        print_json(
-            {
-                "settings": found.settings,
-                "policies": found.table(),
-                "oracles": found.oracles,
-                "skipped": found.skipped,
-                "files": files.written,
-            }
-        )
-    else:
-        _show(found)
-    files.tell(quiet=as_json)
+    files.report(as_json, lambda: _values(found), lambda: _show(found))
 
 
-_HEADINGS = {
-    "intervention_benefit": "benefit",
-    "price_of_fairness": "price of\nfairness",
-    "fairness_regret": "fairness\nregret",
-    "gini": "Gini",
-    "smallest_exposure": "smallest\nexposure",
-    "longest_wait": "longest\nwait",
-}
-_WITH_INTERVAL = ("intervention_benefit", "fairness_regret")
-_LEGEND = (
-    "Benefit: the part of what can be won by pulling that was won (intervention benefit); none is 0, whittle is 1. "
-    "Price of fairness: the part of whittle's reward that was gone without. Fairness regret: distance of the shares of "
-    "merit from the fair ones, added up over episodes (0 is perfect, at most 2 an episode). Gini of the pulls: 0 is "
-    "equal. Smallest exposure: of the arm that was pulled least, the share of steps. Longest wait: steps that some arm "
-    "went without a pull.{interval}{oracle}"
-)
+def _values(found: Comparison) -> dict[str, Any]:
+    played = {"settings": found.settings, "policies": found.table()}
+    return {**played, "oracles": found.oracles, "skipped": found.skipped}
+
+
+_SHOWN = ("intervention_benefit", "price_of_fairness", "fairness_regret", "gini", "smallest_exposure", "longest_wait")
 
 
 def _show(found: Comparison) -> None:
-    from meritfair.simulation.comparison import COLUMNS, ORACLE
+    from meritfair.simulation.comparison import ORACLE
 
-    rows = []
-    for label, measures in found.measures.items():
-        cells = [policy_cell(label) + f" {ORACLE}" * (label in found.oracles)]
-        for name in _HEADINGS:
-            show, value = COLUMNS[name], measures[name]
-            cells.append(show.in_short(value) if name in _WITH_INTERVAL else show.number(value.mean))
-        rows.append(cells)
-    headings = [("policy", "left"), *((heading, "right") for heading in _HEADINGS.values())]
-    print_table(headings, rows, found.description)
-    interval = " After ±: half of the 95 % interval." if found.none.runs > 1 else ""
-    oracle = f" {ORACLE}: knows the true arms." if found.oracles else ""
-    print_note(_LEGEND.format(interval=interval, oracle=oracle))
+    rows = [
+        [policy_cell(label) + f" {ORACLE}" * (label in found.oracles), *measure_cells(measures, _SHOWN)]
+        for label, measures in found.measures.items()
+    ]
+    oracle = f"{ORACLE}: knows the true arms." if found.oracles else ""
+    print_measures(_SHOWN, rows, found.description, "policy", intervals=found.none.runs > 1, more=oracle)
     for label, reason in found.skipped.items():
-        say(f"left out: {label}: {reason}")
+        say(f"skipped: {label}: {reason}")

@@ -17,31 +17,31 @@ from meritfair.cli.options import (
     MeritOption,
     PlotOption,
     make_criterion,
-    number_option,
+    number,
     out_option,
+    text,
+    whole,
 )
-from meritfair.cli.show import Files, check_out, check_plot, print_json, print_note, print_table, progress_bar, say
-from meritfair.core.texts import printable
+from meritfair.cli.show import Files, check_out, check_plot, print_note, print_table, say
+from meritfair.core.progress import progress_bar
+from meritfair.core.texts import printable, several
 
 if TYPE_CHECKING:
-    from meritfair.datasets.logs import Log
+    from meritfair.datasets.logs import StateLog
     from meritfair.fitting import Fit
 
-__all__ = ["EXAMPLES", "fit"]
-
-EXAMPLES = """A file with a row for each person and round, four calls a round, all results in a table:
+EXAMPLES = """From a file with a row for each person and round, with four calls per round:
 
 [cyan]meritfair fit log.csv --budget 4 --out people.csv --plot people.png[/]
 
-The table can be simulated from: [cyan]meritfair simulate --arms-file people.csv --budget 4[/]"""
+Simulate the estimated arms: [cyan]meritfair simulate --arms-file people.csv --budget 4[/]"""
 
 _MOST_ROWS = 20
 
 
 def fit(
     log: Annotated[
-        Path,
-        typer.Argument(metavar="LOG", help="A .csv or .parquet file with columns arm, round, state, action."),
+        Path, typer.Argument(metavar="LOG", help="A .csv or .parquet file with columns arm, round, state, action.")
     ],
     budget: BudgetOption = 1,
     merit: MeritOption = "exponential:c=3",
@@ -50,26 +50,23 @@ def fit(
     cap: CapOption = 1.0,
     estimate: Annotated[
         str,
-        typer.Option(
+        text(
             "--estimate",
-            metavar="NAME",
-            help="Each arm by itself ([cyan]mean[/]), or with what all say together ([cyan]pooled[/]).",
+            help="Estimate each arm by itself ([cyan]mean[/]), or pool what arms have in common ([cyan]pooled[/]).",
         ),
     ] = "mean",
-    level: Annotated[
-        float, number_option(float, "--level", help="How sure intervals shall be of holding the truth.")
-    ] = 0.95,
-    seed: Annotated[int, number_option(int, "--seed", "-s", help="Fixes the draws behind the intervals.")] = 0,
+    level: Annotated[float, number("--level", help="Level of the intervals.")] = 0.95,
+    seed: Annotated[int, whole("--seed", "-s", help="Seed of the draws behind the intervals.")] = 0,
     out: Annotated[
-        Path | None,
-        out_option("Keep all rows: a .csv or .parquet file, which --arms-file can read."),
+        Path | None, out_option("Save all rows: a .csv or .parquet file, which --arms-file can read.")
     ] = None,
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Estimate from a record how much each arm benefits, how sure that is, and which exposure it is due.
+    """Estimate from recorded data how much each arm benefits, with intervals, and the exposure it is due.
 
-    State is 0 (bad) or 1 (good), action 0 (left) or 1 (pulled). Rows may come in any order, rounds may be missing.
+    State is 0 (bad) or 1 (good), action 0 (not pulled) or 1 (pulled).
+    Rows can be in any order, rounds can be missing.
     """
     from meritfair.datasets.logs import read_log
     from meritfair.fitting import fit as estimate_arms
@@ -92,15 +89,14 @@ def fit(
         )
     files.save(out, found.save)
     files.plot(plot, found.plot)
-    if as_json:
-        read = _log_numbers(seen)
-        print_json({"settings": found.settings, "log": read, "arms": found.table(), "files": files.written})
-    else:
-        _show(log, seen, found, out)
-    files.tell(quiet=as_json)
+    files.report(
+        as_json,
+        lambda: {"settings": found.settings, "log": _log_numbers(seen), "arms": found.table()},
+        lambda: _show(log, seen, found, out),
+    )
 
 
-def _log_numbers(log: Log) -> dict[str, Any]:
+def _log_numbers(log: StateLog) -> dict[str, Any]:
     first, last = _span(log)
     return {
         "rows": len(log),
@@ -113,7 +109,7 @@ def _log_numbers(log: Log) -> dict[str, Any]:
     }
 
 
-def _span(log: Log) -> tuple[int, int] | tuple[str, str]:
+def _span(log: StateLog) -> tuple[int, int] | tuple[str, str]:
     """Return the first round and the last, or their dates."""
     if log.dates is None:
         return int(log.rounds.min()), int(log.rounds.max())
@@ -121,23 +117,22 @@ def _span(log: Log) -> tuple[int, int] | tuple[str, str]:
 
 
 _LEGEND = (
-    "Seen: transitions, from a row to the same arm's next round. Pulled: how many of them with a pull. Benefit: how "
-    "much more often the arm is good when it is always pulled than when it never is. Exposure: the chance of a pull at "
-    "each step that its merit entitles it to. Intervals hold the truth with a probability of"
+    "Seen: transitions from one round to the next. Pulled: transitions after a pull. Benefit: long-run share of good "
+    "states if always pulled, minus that if never pulled. Exposure: probability of a pull at each step that is due by "
+    "merit."
 )
 
 
-def _show(file: Path, log: Log, found: Fit, out: Path | None) -> None:
+def _show(file: Path, log: StateLog, found: Fit, out: Path | None) -> None:
     level = f"{100 * found.assessment.level:g} %"
-    names = [("arm", "left"), ("seen", "right"), ("pulled", "right")]
-    columns = [*names, *((f"{what}, and\n{level} interval", "right") for what in ("benefit", "exposure"))]
+    columns = ["arm", "seen", "pulled", *(f"{what} and\n{level} interval" for what in ("benefit", "exposure"))]
     rows = sorted(found.table(), key=lambda row: -row["exposure"])
     digits = max(2, 1 + math.ceil(math.log10(len(rows) / found.settings["budget"])))
     print_table(columns, [_cells(row, digits) for row in rows[:_MOST_ROWS]], found.description)
     if len(rows) > _MOST_ROWS:
         where = "--out FILE keeps all" if out is None else f"all are in {out}"
         say(f"… and {len(rows) - _MOST_ROWS:,} more with no more exposure; {where}.\n")
-    print_note(f"{_LEGEND} {level}.")
+    print_note(_LEGEND)
     print_note(printable(f"{file}: {_about(log, found)}."))
 
 
@@ -149,19 +144,15 @@ def _cells(row: dict[str, Any], digits: int) -> list[str]:
     return [*seen, f"{benefit}  {low} to {high}", f"{exposure}  {least} to {most}"]
 
 
-def _about(log: Log, found: Fit) -> str:
-    """Return in words what the file had, and what it lacked."""
+def _about(log: StateLog, found: Fit) -> str:
+    """Return what the file had, and what it lacked."""
     unseen = int((found.seen == 0).sum())
     first, last = _span(log)
     return (
-        f"{_many(len(log), 'row')} of {_many(log.n_arms, 'arm')}; "
+        f"{several(len(log), 'row')} of {several(log.n_arms, 'arm')}; "
         + f"from {first} to {last}, a round is {log.round_length}; " * (log.dates is not None)
-        + _many(log.gaps, "gap")
+        + several(log.gaps, "gap")
         + ", across which nothing is counted" * (log.gaps > 0)
-        + f"; {_many(unseen, 'arm')} without any transition"
-        + ", of which nothing is known but what holds for all" * (unseen > 0)
+        + f"; {several(unseen, 'arm')} without transitions"
+        + ", estimated by the prior alone" * (unseen > 0)
     )
-
-
-def _many(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number > 1)}" if number else f"no {word}s"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -12,67 +16,31 @@ from meritfair.core.errors import InputError
 from meritfair.core.parsing import split_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
     from contextlib import AbstractContextManager
 
     from meritfair.model.arms import Arms
     from meritfair.model.criterion import Confidence, Criterion
-    from meritfair.model.merit import Merit
     from meritfair.policies.base import Policy
 
-__all__ = [
-    "RESULTS",
-    "AuthorsOption",
-    "BallOption",
-    "BudgetOption",
-    "CapOption",
-    "CarryStatesOption",
-    "ClipOption",
-    "ClusterOption",
-    "DatasetOption",
-    "DeltaOption",
-    "DesignOption",
-    "EpisodesOption",
-    "FileOption",
-    "FloorOption",
-    "ForceOption",
-    "HorizonOption",
-    "JsonOption",
-    "MeritOption",
-    "NumberOption",
-    "PlotOption",
-    "PoliciesOption",
-    "RunsOption",
-    "SameArmsOption",
-    "SeedOption",
-    "WorkersOption",
-    "make_arms",
-    "make_confidence",
-    "make_criterion",
-    "make_executor",
-    "make_merit",
-    "make_policies",
-    "number_option",
-    "out_option",
-]
-
-_ARMS = "The arms"
-_RULES = "The rules"
-RESULTS = "The results"
+_ARMS, _PROBLEM, RESULTS = "Arms", "Problem", "Results"
+_DEFAULT_ARMS = 5
 
 
-def number_option(kind: type[int] | type[float], *flags: str, help: str, panel: str | None = None) -> Any:  # noqa: A002
-    """Return an option for a number whose error message names the value."""
-    word, wanted = ("INTEGER", "a whole number") if kind is int else ("NUMBER", "a number")
+def _numeric(parse: Callable[[str], float], metavar: str, wanted: str) -> Callable[..., Any]:
+    """Return what makes options for numbers whose error message names the value."""
 
-    def parse(text: str) -> float:
+    def checked(text: str) -> float:
         try:
-            return _whole(text) if kind is int else float(text)
+            return parse(text)
         except ValueError:
             raise typer.BadParameter(f"must be {wanted}, got {text!r}") from None
 
-    return typer.Option(*flags, help=help, rich_help_panel=panel, parser=parse, metavar=word)
+    def option(*flags: str, help: str, panel: str | None = None) -> Any:  # noqa: A002
+        return typer.Option(*flags, help=help, rich_help_panel=panel, parser=checked, metavar=metavar)
+
+    return option
 
 
 def _whole(text: str) -> int:
@@ -85,211 +53,251 @@ def _whole(text: str) -> int:
         return int(float(text))
 
 
+def text(*flags: str, help: str, panel: str | None = None, metavar: str = "NAME") -> Any:  # noqa: A002
+    """Return an option for a name or a file."""
+    return typer.Option(*flags, help=help, rich_help_panel=panel, metavar=metavar)
+
+
 def out_option(help: str, metavar: str = "FILE") -> Any:  # noqa: A002
-    """Return the option that says where results are kept."""
-    return typer.Option("--out", "-o", metavar=metavar, help=help, rich_help_panel=RESULTS)
+    """Return the option that says where results are written."""
+    return text("--out", "-o", metavar=metavar, help=help, panel=RESULTS)
 
 
-DatasetOption = Annotated[
-    str | None,
-    typer.Option(
-        "--dataset",
-        "-d",
-        metavar="NAME",
-        help="A data set, with settings: [cyan]cpap[/] or [cyan]cpap:noise=0.2,variant=probfair[/]. "
-        "See [cyan]meritfair datasets[/].",
-        rich_help_panel=_ARMS,
-    ),
-]
-FileOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--arms-file",
-        metavar="FILE",
-        help="Instead: a .csv or .parquet file with columns arm, p00, p01, p10, p11.",
-        rich_help_panel=_ARMS,
-    ),
-]
-NumberOption = Annotated[
-    int | None, number_option(int, "--arms", "-n", help="How many arms (N); 5 by default.", panel=_ARMS)
-]
-ClipOption = Annotated[
-    float | None,
-    number_option(float, "--clip", help="Move all probabilities into [NUMBER, 1 - NUMBER].", panel=_ARMS),
-]
-AuthorsOption = Annotated[
-    bool,
-    typer.Option("--authors", help="The very instances of the paper's authors, number 1, 2, …", rich_help_panel=_ARMS),
-]
-SameArmsOption = Annotated[
-    bool,
-    typer.Option("--same-arms", help="All runs on one instance; else each run draws its own.", rich_help_panel=_ARMS),
-]
-PoliciesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--policy",
-        "-p",
-        metavar="NAME",
-        help="A policy, with settings: [cyan]merit-fair:estimate=mean[/] or "
-        "[cyan]merit-fair:merit=affine:slope=1:intercept=1.5[/]; repeat to compare. See [cyan]meritfair policies[/].",
-    ),
-]
-BudgetOption = Annotated[int, number_option(int, "--budget", "-k", help="Arms pulled at each step (K).", panel=_RULES)]
-EpisodesOption = Annotated[int, number_option(int, "--episodes", "-t", help="Episodes in a run (T).", panel=_RULES)]
-HorizonOption = Annotated[int, number_option(int, "--horizon", help="Steps in an episode (H).", panel=_RULES)]
+def flag(name: str, help: str, panel: str | None = None) -> Any:  # noqa: A002
+    """Return an option that is set or not."""
+    return typer.Option(name, help=help, rich_help_panel=panel)
+
+
+number = _numeric(float, "NUMBER", "a number")
+whole = _numeric(_whole, "INTEGER", "a whole number")
+
+BudgetOption = Annotated[int, whole("--budget", "-k", help="Arms pulled per step (K).", panel=_PROBLEM)]
 MeritOption = Annotated[
     str,
-    typer.Option(
+    text(
         "--merit",
-        metavar="NAME",
-        help="Merit of a benefit: [cyan]exponential:c=3[/], [cyan]affine:slope=1,intercept=1.5[/], "
+        help="Merit as a function of benefit: [cyan]exponential:c=3[/], [cyan]affine:slope=1,intercept=1.5[/], "
         "[cyan]power[/], [cyan]logistic[/].",
-        rich_help_panel=_RULES,
+        panel=_PROBLEM,
     ),
 ]
 DesignOption = Annotated[
     str,
-    typer.Option(
+    text(
         "--design",
-        metavar="NAME",
         help="How K arms are drawn by merit: [cyan]sequential[/] (the paper's), [cyan]exact[/] or [cyan]systematic[/] "
         "(exposure in proportion to merit).",
-        rich_help_panel=_RULES,
+        panel=_PROBLEM,
     ),
 ]
 FloorOption = Annotated[
-    float,
-    number_option(float, "--floor", help="The least exposure of any arm; not with a sequential design.", panel=_RULES),
+    float, number("--floor", help="Least exposure of any arm; not with --design sequential.", panel=_PROBLEM)
 ]
 CapOption = Annotated[
-    float,
-    number_option(float, "--cap", help="The most exposure of any arm; not with a sequential design.", panel=_RULES),
-]
-BallOption = Annotated[
-    str,
-    typer.Option(
-        "--ball",
-        metavar="NAME",
-        help="How confidence is measured: [cyan]paper[/], or tighter [cyan]bernstein[/] or [cyan]kl[/].",
-        rich_help_panel=_RULES,
-    ),
-]
-DeltaOption = Annotated[
-    float, number_option(float, "--delta", help="Chance that the confidence ball may miss the truth.", panel=_RULES)
-]
-CarryStatesOption = Annotated[
-    bool,
-    typer.Option(
-        "--carry-states", help="States run on between episodes; else each starts at random.", rich_help_panel=_RULES
-    ),
-]
-RunsOption = Annotated[int, number_option(int, "--runs", "-r", help="Independent repetitions.")]
-SeedOption = Annotated[
-    int | None,
-    number_option(int, "--seed", "-s", help="Fixes every random number; without it, a new one is taken and shown."),
+    float, number("--cap", help="Most exposure of any arm; not with --design sequential.", panel=_PROBLEM)
 ]
 WorkersOption = Annotated[
-    int | None,
-    number_option(
-        int, "--workers", help="Runs played at the same time; all cores by default. Results do not depend on it."
-    ),
+    int | None, whole("--workers", help="Runs played in parallel; by default one per core. Never changes results.")
 ]
-
 PlotOption = Annotated[
-    Path | None,
-    typer.Option("--plot", metavar="FILE", help="Draw the figure: .png, .pdf or .svg.", rich_help_panel=RESULTS),
+    Path | None, text("--plot", metavar="FILE", help="Draw the figure: .png, .pdf or .svg.", panel=RESULTS)
 ]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Play on a dask cluster: [cyan]tcp://host:8786[/], or [cyan]local:4[/] for four workers here.",
-    ),
-]
-ForceOption = Annotated[bool, typer.Option("--force", help="Play everything again, also what is done.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of a table.")]
-
-_DEFAULT_ARMS = 5
+JsonOption = Annotated[bool, flag("--json", "Print JSON instead of a table.")]
 
 
-def make_merit(text: str) -> Merit:
-    """Make a merit function from the text of --merit."""
-    from meritfair.model.merit import merit_from_text
+@dataclass(frozen=True)
+class ProblemOptions:
+    """The options that say which problem: arms, budget, length, merit."""
 
-    return merit_from_text(text)
+    dataset: Annotated[
+        str | None,
+        text(
+            "--dataset",
+            "-d",
+            help="Data set, with settings: [cyan]cpap[/] or [cyan]cpap:noise=0.2,variant=probfair[/]. "
+            "See [cyan]meritfair datasets[/].",
+            panel=_ARMS,
+        ),
+    ] = None
+    arms_file: Annotated[
+        Path | None,
+        text(
+            "--arms-file",
+            metavar="FILE",
+            help="Instead of --dataset: a .csv or .parquet file with columns arm, p00, p01, p10, p11.",
+            panel=_ARMS,
+        ),
+    ] = None
+    arms: Annotated[int | None, whole("--arms", "-n", help="Number of arms (N); 5 by default.", panel=_ARMS)] = None
+    clip: Annotated[
+        float | None, number("--clip", help="Clip all probabilities to [NUMBER, 1 - NUMBER].", panel=_ARMS)
+    ] = None
+    authors: Annotated[bool, flag("--authors", "Use the instances of the paper's authors.", _ARMS)] = False
+    budget: BudgetOption = 1
+    episodes: Annotated[int, whole("--episodes", "-t", help="Episodes per run (T).", panel=_PROBLEM)] = 0
+    horizon: Annotated[int, whole("--horizon", help="Steps per episode (H).", panel=_PROBLEM)] = 200
+    merit: MeritOption = "exponential:c=3"
+    design: DesignOption = "sequential"
+    delta: Annotated[
+        float, number("--delta", help="Probability that the confidence ball misses the truth.", panel=_PROBLEM)
+    ] = 0.01
+    seed: Annotated[
+        int | None,
+        whole("--seed", "-s", help="Seed of all random numbers; without it, a new one is drawn and shown."),
+    ] = None
+
+    def instances(self, seed: int, runs: int = 1, policies: int = 1, *, same: bool = False) -> tuple[Arms, ...]:
+        """Make the arms of each run, if the machine can play that much on them."""
+        from meritfair import datasets
+        from meritfair.core.checks import check_budget, check_whole
+        from meritfair.core.machine import check_size
+
+        length: Any = {"runs": runs, "episodes": self.episodes, "horizon": self.horizon, "policies": policies}
+        if self.arms_file is not None:
+            if self.dataset is not None or self.arms is not None or self.authors:
+                raise InputError("--arms-file cannot go together with --dataset, --arms or --authors")
+            made: tuple[Arms, ...] = (datasets.read_arms(self.arms_file),)
+            check_size(made[0].n_arms, **length)
+        elif self.dataset is None:
+            raise InputError("say which arms: --dataset synthetic, or --arms-file arms.csv")
+        else:
+            name, settings = split_settings(self.dataset)
+            N = check_whole("arms", _DEFAULT_ARMS if self.arms is None else self.arms, 1)
+            check_budget(self.budget, N)
+            check_size(N, **length)
+            chosen: Any = {"seed": None, "budget": self.budget} if self.authors else {"seed": seed}
+            made = datasets.instances(name, N, 1 if same else runs, authors=self.authors, **chosen, **settings)
+        if self.clip is not None:
+            made = tuple(each.clip(self.clip) for each in made)
+        return made * (runs // len(made))
 
 
-def make_criterion(merit: str, design: str, floor: float, cap: float) -> Criterion:
+@dataclass(frozen=True)
+class SimulationOptions(ProblemOptions):
+    """The options that say what is played: a problem, policies, and how often."""
+
+    same_arms: Annotated[
+        bool, flag("--same-arms", "Play all runs on one instance; by default each run draws its own.", _ARMS)
+    ] = False
+    policy: Annotated[
+        list[str] | None,
+        text(
+            "--policy",
+            "-p",
+            help="Policy, with settings: [cyan]merit-fair:estimate=mean[/] or "
+            "[cyan]merit-fair:merit=affine:slope=1:intercept=1.5[/]; repeat for several. "
+            "See [cyan]meritfair policies[/].",
+        ),
+    ] = None
+    floor: FloorOption = 0.0
+    cap: CapOption = 1.0
+    ball: Annotated[
+        str,
+        text(
+            "--ball",
+            help="Confidence ball: [cyan]paper[/], or the tighter [cyan]bernstein[/] or [cyan]kl[/].",
+            panel=_PROBLEM,
+        ),
+    ] = "paper"
+    carry_states: Annotated[
+        bool,
+        flag("--carry-states", "Keep states between episodes; by default each episode starts at random.", _PROBLEM),
+    ] = False
+    runs: Annotated[int, whole("--runs", "-r", help="Independent runs.")] = 1
+    workers: WorkersOption = None
+
+    def judged_by(self) -> tuple[Criterion, Confidence]:
+        """Return the fairness criterion, and the confidence ball behind eta and omega."""
+        from meritfair.model.criterion import Confidence
+
+        criterion = make_criterion(self.merit, self.design, self.floor, self.cap)
+        return criterion, Confidence(self.ball, self.delta)
+
+    def policies(self, texts: Sequence[str]) -> dict[str, Policy]:
+        """Make policies from the texts of --policy, which take over what the criterion and the confidence change."""
+        from meritfair.policies.registry import create_under
+
+        if len(set(texts)) < len(texts):
+            raise InputError(f"duplicate policy: {', '.join(texts)}")
+        criterion, confidence = self.judged_by()
+        return {text: create_under(text, criterion, confidence) for text in texts}
+
+    def settings(self, seed: int) -> dict[str, Any]:
+        """Return what `simulate` and `compare` are told beside the arms and the policies."""
+        criterion, confidence = self.judged_by()
+        return {
+            "budget": self.budget,
+            "episodes": self.episodes,
+            "horizon": self.horizon,
+            "seed": seed,
+            "carry_states": self.carry_states,
+            "workers": self.workers,
+            "criterion": criterion,
+            "confidence": confidence,
+        }
+
+
+@dataclass(frozen=True)
+class WorkOptions:
+    """The options that say who plays the tasks of a sweep."""
+
+    workers: WorkersOption = None
+    cluster: Annotated[
+        str | None,
+        text(
+            "--cluster",
+            metavar="ADDRESS",
+            help="Run on a dask cluster: [cyan]tcp://host:8786[/], or [cyan]local:4[/] for four workers here.",
+        ),
+    ] = None
+    force: Annotated[bool, flag("--force", "Run everything again, even what is done.")] = False
+
+    def executor(self) -> AbstractContextManager[Executor] | None:
+        """Return a cluster, or None for processes on this machine."""
+        if self.cluster is None:
+            return None
+        if self.workers is not None:
+            raise InputError("--workers cannot go together with --cluster: the cluster sets the number of workers")
+        from meritfair.lab.cluster import cluster
+
+        return cluster(self.cluster, say=lambda text: say(text, err=True))
+
+
+def with_options(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function of which one parameter is a dataclass: its fields become options in its place.
+
+    Defaults of the command replace those of the dataclass.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(function, include_extras=True)
+        own = {name: each.default for name, each in inspect.signature(function).parameters.items()}
+        (holder,) = (name for name in own if dataclasses.is_dataclass(hints[name]))
+        shared = hints[holder]
+        fields = {each.name: defaults.get(each.name, each.default) for each in dataclasses.fields(shared)}
+        hints |= get_type_hints(shared, include_extras=True)
+
+        @wraps(function)
+        def command(**given: Any) -> None:
+            options = shared(**{name: given.pop(name) for name in fields})
+            function(**{holder: options}, **given)
+
+        places = ((fields if name == holder else {name: default}) for name, default in own.items())
+        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+                for place in places
+                for name, default in place.items()
+            ]
+        )
+        return command
+
+    return decorate
+
+
+def make_criterion(merit: str, design: str, floor: float = 0.0, cap: float = 1.0) -> Criterion:
     """Make the fairness criterion from the options that say it."""
     from meritfair.model.criterion import Criterion
+    from meritfair.model.merit import merit_from_text
 
-    return Criterion(make_merit(merit), design, floor, cap)
-
-
-def make_confidence(ball: str, delta: float) -> Confidence:
-    """Make the confidence from the options that say it."""
-    from meritfair.model.criterion import Confidence
-
-    return Confidence(ball, delta)
-
-
-def make_policies(texts: Sequence[str], criterion: Criterion, confidence: Confidence) -> dict[str, Policy]:
-    """Make policies from the texts of --policy, which take over what the criterion and the confidence change."""
-    from meritfair.policies.registry import create_under
-
-    if len(set(texts)) < len(texts):
-        raise InputError(f"the same policy twice: {', '.join(texts)}")
-    return {text: create_under(text, criterion, confidence) for text in texts}
-
-
-def make_arms(
-    dataset: str | None,
-    file: Path | None,
-    n_arms: int | None,
-    *,
-    runs: int,
-    budget: int,
-    episodes: int,
-    horizon: int,
-    policies: int = 1,
-    authors: bool,
-    same: bool,
-    clip: float | None,
-    seed: int,
-) -> tuple[Arms, ...]:
-    """Make the arms of each run from the options that say which, if so much can be played on them."""
-    from meritfair import datasets
-    from meritfair.core.checks import check_budget, check_whole
-    from meritfair.core.machine import check_size
-
-    length: dict[str, int] = {"runs": runs, "episodes": episodes, "horizon": horizon, "policies": policies}
-    if file is not None:
-        if dataset is not None or n_arms is not None or authors:
-            raise InputError("--arms-file cannot go together with --dataset, --arms or --authors")
-        made: tuple[Arms, ...] = (datasets.read_arms(file),)
-        check_size(made[0].n_arms, **length)
-    elif dataset is None:
-        raise InputError("say which arms: --dataset synthetic, or --arms-file arms.csv")
-    else:
-        name, settings = split_settings(dataset)
-        N = check_whole("arms", _DEFAULT_ARMS if n_arms is None else n_arms, 1)
-        check_budget(budget, N)
-        check_size(N, **length)
-        chosen: dict[str, Any] = {"seed": None, "budget": budget} if authors else {"seed": seed}
-        made = datasets.instances(name, N, 1 if same else runs, authors=authors, **chosen, **settings)
-    if clip is not None:
-        made = tuple(each.clip(clip) for each in made)
-    return made * (runs // len(made))
-
-
-def make_executor(cluster: str | None, workers: int | None) -> AbstractContextManager[Executor] | None:
-    """Return what plays the tasks of a sweep: a cluster, or None for processes on this machine."""
-    if cluster is None:
-        return None
-    if workers is not None:
-        raise InputError("--workers cannot go together with --cluster: a cluster has as many as it has")
-    from meritfair.lab.cluster import cluster as connect
-
-    return connect(cluster, say=lambda text: say(text, err=True))
+    return Criterion(merit_from_text(merit), design, floor, cap)

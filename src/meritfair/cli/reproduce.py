@@ -9,47 +9,41 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meritfair.cli.options import ClusterOption, ForceOption, JsonOption, WorkersOption, make_executor, out_option
+from meritfair.cli.options import JsonOption, WorkOptions, flag, out_option, text, with_options
 from meritfair.cli.show import print_json, print_note, print_table, say
 from meritfair.core.progress import bar
+from meritfair.core.texts import several
 
 if TYPE_CHECKING:
     from meritfair.reproduction.report import Report
     from meritfair.reproduction.reproduce import Plan, Played
 
-__all__ = ["EXAMPLES", "reproduce"]
-
-EXAMPLES = """A quick look in under a minute, then all of it as in the paper:
+EXAMPLES = """A quick version in under a minute, then the full one:
 
 [cyan]meritfair reproduce --quick[/]
 [cyan]meritfair reproduce[/]
 
-Two parts of it, in a folder of their own:
+Only some figures and tables, in another folder:
 
 [cyan]meritfair reproduce --only figure-2 --only table-1 --out mine[/]"""
 
 
+@with_options()
 def reproduce(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A tenth of the episodes, a third of the runs: a look in under a minute.")
-    ] = False,
+    quick: Annotated[bool, flag("--quick", "A tenth of the episodes and a third of the runs: under a minute.")] = False,
     only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="NAME", help="Only this figure or table; repeat for more. See --list."),
+        list[str] | None, text("--only", help="Only this figure or table; repeat for more. See --list.")
     ] = None,
-    names: Annotated[bool, typer.Option("--list", help="Say which figures and tables there are, and stop.")] = False,
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
-    force: ForceOption = False,
-    out: Annotated[
-        Path | None, out_option("The folder for everything; by default paper, or paper-quick.", "FOLDER")
-    ] = None,
+    names: Annotated[bool, flag("--list", "List the figures and tables, and exit.")] = False,
+    *,
+    work: WorkOptions,
+    out: Annotated[Path | None, out_option("Output folder; by default paper, or paper-quick.", "FOLDER")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Play the paper's experiments again, draw every figure, fill every table, and say which claims hold.
+    """Rerun the paper's experiments, make every figure and table, and report which claims hold.
 
-    Writes report.html, figures/ and tables/ into a folder. What is done is kept there: stopped at any time, the
-    same command goes on.
+    Writes report.html, figures/ and tables/ into a folder.
+    It can be stopped at any time: run the same command again to resume.
     """
     if names:
         _list(as_json)
@@ -57,15 +51,15 @@ def reproduce(
     from meritfair.reproduction import reproduce as lab
 
     scale = lab.QUICK if quick else lab.FULL
-    executor = make_executor(cluster, workers)
-    wanted = lab.plan(out or Path("paper-quick" if quick else "paper"), scale, only or (), workers)
+    executor = work.executor()
+    wanted = lab.plan(out or Path("paper-quick" if quick else "paper"), scale, only or (), work.workers)
     try:
         with bar(keep=False) as tell:
-            played = lab.play(wanted, executor=executor, force=force, progress=tell)
+            played = lab.play(wanted, executor=executor, force=work.force, progress=tell)
             report = lab.write(wanted, played, progress=tell)
     except KeyboardInterrupt:
         done, total = wanted.done(), len(wanted.all_tasks)
-        say(f"stopped: {done:,} of {total:,} tasks are done; the same command goes on", err=True)
+        say(f"stopped: {done:,} of {total:,} tasks are done; run the same command again to resume", err=True)
         sys.exit(130)
     (_show_json if as_json else _show)(wanted, played, report)
     if report.left_out:
@@ -78,7 +72,7 @@ def _list(as_json: bool) -> None:
     if as_json:
         print_json([{"name": each.name, "title": each.title} for each in ARTEFACTS])
     else:
-        print_table([("name", "left"), ("what it is", "left")], [(each.name, each.title) for each in ARTEFACTS])
+        print_table(["name", "what it is"], [(each.name, each.title) for each in ARTEFACTS], align="ll")
 
 
 def _show_json(wanted: Plan, played: Played, report: Report) -> None:
@@ -111,24 +105,22 @@ def _show(wanted: Plan, played: Played, report: Report) -> None:
     _complain(played, report)
     print_note(f"Played {report.made_with['Played']}; {report.made_with['Time']}.")
     if wanted.scale.quick:
-        print_note(f"{wanted.scale.note}. All of it: meritfair reproduce")
+        print_note(f"{wanted.scale.note}. For the full version: meritfair reproduce")
     for line in report.summary:
         console.print(line)
     for headline in report.headlines:
         console.print()
         console.print(Padding(headline, (0, 0, 0, 2), expand=False))
     console.print()
-    say(f"The report: {wanted.report}")
+    say(f"Report: {wanted.report}")
 
 
 def _complain(played: Played, report: Report) -> None:
     """Say what went wrong, if anything did."""
-    from meritfair.core.texts import several
-
     tally = played.tally
     for file in tally.damaged:
         say(f"damaged, played again: {file}", err=True)
     for title, why in report.left_out.items():
         say(f"left out: {title}: {why}", err=True)
     if tally.failed:
-        say(f"{several(len(tally.failed), 'task')} failed; the same command tries again", err=True)
+        say(f"{several(len(tally.failed), 'task')} failed; run the same command again to retry", err=True)

@@ -8,34 +8,24 @@ from __future__ import annotations
 import json
 import math
 import sys
-from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from meritfair.core.errors import InputError, MissingExtraError
-from meritfair.core.progress import bar, in_parts
 from meritfair.core.texts import printable
+from meritfair.simulation.columns import COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from rich.console import Console
 
-__all__ = [
-    "Files",
-    "check_out",
-    "check_plot",
-    "finite",
-    "policy_cell",
-    "print_json",
-    "print_note",
-    "print_table",
-    "progress_bar",
-    "say",
-]
+    from meritfair.simulation.metrics import Interval
+
+_WITH_INTERVAL = ("intervention_benefit", "fairness_regret", "exposure_regret")
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -58,14 +48,18 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def print_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Print a table; a column is its heading and "left" or "right", and only text to the left may wrap."""
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", align: str = "") -> None:
+    """Print a table.
+
+    Columns are aligned as in LaTeX: "lrr" is one to the left and two to the right. By default the first is to the left
+    and all others to the right. Only text to the left may wrap.
+    """
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading, side in columns:
-        right = side == "right"
+    for heading, side in zip(headings, align or "l" + "r" * (len(headings) - 1), strict=True):
+        right = side == "r"
         table.add_column(_lines(heading), justify="right" if right else "left", no_wrap=right, overflow="fold")
     for row in rows:
         table.add_row(*map(_lines, row))
@@ -84,6 +78,21 @@ def print_note(text: str, style: str = "dim") -> None:
     _console().print(_lines(text), style=style, highlight=False)
 
 
+def measure_cells(measures: Mapping[str, Interval], names: Sequence[str]) -> list[str]:
+    """Return the cells of some measures of a policy: means, for the main ones with half of their interval."""
+    shown = [(COLUMNS[name], measures[name], name in _WITH_INTERVAL) for name in names]
+    return [column.in_short(value) if both else column.number(value.mean) for column, value, both in shown]
+
+
+def print_measures(
+    names: Sequence[str], rows: Sequence[Sequence[str]], title: str, *first: str, intervals: bool, more: str = ""
+) -> None:
+    """Print a table of measures, after columns with the headings `first`, and below it what they mean."""
+    print_table([*first, *(COLUMNS[name].heading for name in names)], rows, title)
+    half = ["After ±: half the width of the 95 % interval."] * intervals
+    print_note(" ".join([*(COLUMNS[name].meaning for name in names), *half, more]).rstrip())
+
+
 def _console() -> Console:
     from rich.console import Console
 
@@ -98,23 +107,6 @@ def _lines(text: str) -> str:
 def policy_cell(text: str) -> str:
     """Return a policy's text for a cell: a line for each setting."""
     return text.replace(":", "\n", 1).replace(",", ",\n")
-
-
-@contextmanager
-def progress_bar(parts: int = 1) -> Iterator[Callable[[str], Callable[[int, int], None]]]:
-    """Show a bar in a terminal while something of several parts of the same length is done.
-
-    Call it with the name of the next part; that returns a function to be told how many of how many steps are done.
-    """
-    with bar(keep=False) as tell:
-        begin = in_parts(tell, parts)
-
-        def begin_at_once(name: str) -> Callable[[int, int], None]:
-            tell = begin(name)
-            tell(0, 1)
-            return tell
-
-        yield begin_at_once
 
 
 def check_plot(plot: Path | None) -> None:
@@ -137,7 +129,7 @@ def check_out(out: Path | None, what: str, suffixes: tuple[str, ...] = ()) -> No
 
 
 class Files:
-    """The files that a command writes: their folders are made before the work, and failures told after the results.
+    """The files that a command writes: their folders are made before the work, and failures reported after the results.
 
     Parameters
     ----------
@@ -171,10 +163,14 @@ class Files:
 
         self.save(file, write)
 
-    def tell(self, *, quiet: bool = False) -> None:
-        """Name the files that were written, unless quiet; then raise what went wrong, if anything did."""
-        for file in [] if quiet else self.written:
-            say(f"wrote {printable(file)}")
+    def report(self, as_json: bool, values: Callable[[], dict[str, Any]], show: Callable[[], None]) -> None:
+        """Show the results, or print them as JSON, and name the files; then raise what went wrong, if anything did."""
+        if as_json:
+            print_json({**values(), "files": self.written})
+        else:
+            show()
+            for file in self.written:
+                say(f"wrote {printable(file)}")
         for failure in self._failures[:-1]:
             say(f"meritfair: {failure}", err=True)
         if self._failures:

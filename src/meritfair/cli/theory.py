@@ -5,51 +5,21 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from meritfair.cli.options import (
-    AuthorsOption,
-    BudgetOption,
-    ClipOption,
-    DatasetOption,
-    DeltaOption,
-    DesignOption,
-    EpisodesOption,
-    FileOption,
-    HorizonOption,
-    JsonOption,
-    MeritOption,
-    NumberOption,
-    SeedOption,
-    make_arms,
-    make_merit,
-)
-from meritfair.cli.show import print_json, print_note, print_table, progress_bar
+from meritfair.cli.options import JsonOption, ProblemOptions, make_criterion, with_options
+from meritfair.cli.show import print_json, print_note, print_table
+from meritfair.core.progress import progress_bar
 
 if TYPE_CHECKING:
     from meritfair.model.arms import Arms
-    from meritfair.model.merit import Merit
+    from meritfair.model.criterion import Criterion
     from meritfair.simulation.run import Run
-
-__all__ = ["EXAMPLES", "theory"]
 
 EXAMPLES = "For example: [cyan]meritfair theory -d synthetic --authors --merit exponential:c=1[/]"
 
 
-def theory(
-    dataset: DatasetOption = None,
-    arms_file: FileOption = None,
-    arms: NumberOption = None,
-    clip: ClipOption = None,
-    authors: AuthorsOption = False,
-    budget: BudgetOption = 1,
-    episodes: EpisodesOption = 1000,
-    horizon: HorizonOption = 200,
-    merit: MeritOption = "exponential:c=3",
-    design: DesignOption = "sequential",
-    delta: DeltaOption = 0.01,
-    seed: SeedOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show the paper's constants and bounds for one instance, and the regret that no estimate can beat.
+@with_options(episodes=1000)
+def theory(options: ProblemOptions, as_json: JsonOption = False) -> None:
+    """Show the paper's constants and bounds for one instance, and the least regret of any unbiased estimate.
 
     t0, G, eta and omega are known only from a run, so one run of merit-fair is simulated.
     """
@@ -57,24 +27,21 @@ def theory(
     from meritfair.policies import MeritFair
     from meritfair.simulation.simulate import simulate
 
-    root = fresh_seed(seed)
-    g = make_merit(merit)
-    policy = MeritFair(merit=g, delta=delta, design=design)
-    length = {"runs": 1, "episodes": episodes, "horizon": horizon}
-    (instance,) = make_arms(
-        dataset, arms_file, arms, budget=budget, **length, authors=authors, same=False, clip=clip, seed=root
-    )
+    root = fresh_seed(options.seed)
+    criterion = make_criterion(options.merit, options.design)
+    policy = MeritFair(merit=criterion.merit, delta=options.delta, design=criterion.design)
+    (instance,) = options.instances(root)
     with progress_bar() as begin:
         run = simulate(
             instance,
             policy,
-            budget=budget,
-            episodes=episodes,
-            horizon=horizon,
+            budget=options.budget,
+            episodes=options.episodes,
+            horizon=options.horizon,
             seed=root,
             progress=begin("one run of merit-fair"),
         )
-    rows = _rows(instance, run, g, delta, design)
+    rows = _rows(instance, run, criterion, options.delta)
     if as_json:
         values = {key: value for key, _, value, _ in rows}
         print_json({"seed": root, "settings": run.settings["problem"], "values": values})
@@ -82,63 +49,53 @@ def theory(
         _show(rows, run)
 
 
-def _rows(arms: Arms, run: Run, merit: Merit, delta: float, design: str) -> list[tuple[str, str, float, str]]:
+def _rows(arms: Arms, run: Run, criterion: Criterion, delta: float) -> list[tuple[str, str, float, str]]:
     """Return (key, symbol, value, what it is) for each line of the table."""
     from meritfair.model import theory as formulas
 
+    merit, design = criterion.merit, criterion.design
     T, H, K = run.episodes, run.horizon, run.budget
     t0, G = int(run.first_valid_episode[0]), int(run.coverage_gap[0])
     eta, omega = float(run.largest_eta[0]), float(run.largest_omega[0])
     bound = exposure_bound = math.inf
     if t0 < T:
-        known: dict[str, Any] = {
-            "first_valid_episode": t0,
-            "coverage_gap": G,
-            "eta": eta,
-            "delta": delta,
-            "n_arms": arms.n_arms,
-        }
+        found = {"first_valid_episode": t0, "coverage_gap": G, "eta": eta}
+        known: Any = {**found, "delta": delta, "n_arms": arms.n_arms}
         bound = float(formulas.regret_bound(T, merit=merit, omega=omega, **known))
         if K == 1 or design != "sequential":
             exposure_bound = float(formulas.exposure_regret_bound(T, budget=K, merit=merit, **known))
     on = "shares" if design == "sequential" else "exposures"
     regret = run.fairness_regret if design == "sequential" else run.exposure_regret
     gap_limit = formulas.coverage_gap_limit(arms.epsilon, arms.n_arms, K, H, merit)
+    limit = float(formulas.information_limit(arms, K, T, H, merit, design))
     return [
         ("epsilon", "epsilon", arms.epsilon, "probabilities stay this far from 0 and 1"),
         ("gamma", "gamma", merit.gamma, "least merit (Condition 3.1)"),
         ("lipschitz", "L", merit.lipschitz, "largest slope of merit (Condition 3.2)"),
-        ("first_valid_episode", "t0", t0, "measured: after it every eta is below 1 (Assumption 4.1)"),
-        ("coverage_gap", "G", G, "measured: longest wait for an episode that visits all (s, a)"),
-        ("coverage_gap_limit", "mean wait", gap_limit, "at most, by Lemma 5.1; a mean, so G can be larger"),
+        ("first_valid_episode", "t0", t0, "measured: every eta is below 1 after it (Assumption 4.1)"),
+        ("coverage_gap", "G", G, "measured: most episodes until one visits all (s, a)"),
+        ("coverage_gap_limit", "mean wait", gap_limit, "upper bound by Lemma 5.1; a mean, so G can be larger"),
         ("eta", "eta", eta, "measured: largest after t0 (Definition 5.2)"),
         ("omega", "omega", omega, "measured: largest after t0 (Definition 5.2)"),
         ("regret_bound", "bound", bound, f"on regret after {T:,} episodes (Theorem 5.5, for K = 1)"),
         ("exposure_regret_bound", "on exposures", exposure_bound, "the same for any K, with an exact design"),
-        ("trivial_bound", "2 T", 2.0 * T, "more regret on shares than this is not possible"),
+        ("trivial_bound", "2 T", 2.0 * T, "largest possible regret on shares"),
         ("fairness_regret", "regret", float(regret.sum()), f"on {on}, measured in this run of merit-fair"),
-        (
-            "information_limit",
-            "limit",
-            float(formulas.information_limit(arms, K, T, H, merit, design)),
-            "about the least that an unbiased estimate can reach",
-        ),
+        ("information_limit", "limit", limit, "about the least regret of any unbiased estimate"),
     ]
 
 
 def _show(rows: list[tuple[str, str, float, str]], run: Run) -> None:
     cells = [(symbol, _readable(value), text) for _, symbol, value, text in rows]
-    print_table([("", "left"), ("value", "right"), ("what it is", "left")], cells, run.description)
+    print_table(["", "value", "what it is"], cells, run.description, "lrl")
     values = {key: value for key, _, value, _ in rows}
     if math.isnan(values["eta"]):
-        print_note(
-            "Some eta is still 1 or more at the last episode, so the theorem does not apply yet: try more episodes."
-        )
+        print_note("Some eta is still 1 or more at the last episode, so the theorem does not apply: try more episodes.")
         return
     if run.budget > 1:
-        print_note("Theorem 5.5 is proved for one pull at a step; with more it is shown for orientation.")
+        print_note("Theorem 5.5 is proved for one pull per step; for more it is only indicative.")
     if values["regret_bound"] >= values["trivial_bound"]:
-        print_note("The theorem's bound is above 2 T: at this length it says nothing yet.")
+        print_note("The theorem's bound is above 2 T, so it is vacuous at this length.")
 
 
 def _readable(value: float) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-__all__ = ["FileError", "InputError", "MeritfairError", "MissingExtraError"]
+__all__ = ["FileError", "InputError", "MeritfairError", "MissingExtraError", "RowError"]
 
 
 class MeritfairError(Exception):
@@ -42,6 +42,20 @@ class FileError(InputError):
         """Make it again from what it was made from, as errors of worker processes are."""
         path, problem, line, column = self._made_from
         return partial(type(self), line=line, column=column), (path, problem)
+
+
+class RowError(InputError):
+    """A row of columns contradicts another row; rows are counted from 0 in the order given.
+
+    Examples
+    --------
+    >>> print(RowError(3, "round", "the arm 'Ada' already has round 7 in", 1))
+    row 3, round: the arm 'Ada' already has round 7 in row 1
+    """
+
+    def __init__(self, row: int, column: str, problem: str, other: int) -> None:
+        self.row, self.column, self.problem, self.other = int(row), column, problem, int(other)
+        super().__init__(f"row {self.row}, {column}: {problem} row {self.other}")
 
 
 class MissingExtraError(MeritfairError, ImportError):

@@ -60,7 +60,7 @@ def check_memory(what: str, needed: int, lower: str) -> None:
 
 
 def check_arms(n_arms: Any, runs: int = 1) -> int:
-    """Return the number of arms as an int, if there is memory for so many in each of some runs."""
+    """Return the number of arms as an int, if there is memory for that many in each run."""
     N = check_whole("n_arms", n_arms, 1)
     check_memory(f"the arms (n_arms = {N:,}, runs = {runs:,})", _PER_INSTANCE * N * runs, "arms or runs")
     return N

@@ -17,7 +17,7 @@ from meritfair.core.texts import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Progress", "bar", "following", "in_parts"]
+__all__ = ["Progress", "bar", "following", "in_parts", "progress_bar"]
 
 Progress: TypeAlias = "bool | Callable[..., None] | None"
 
@@ -44,7 +44,7 @@ def following(progress: Progress, what: str | None = None) -> Iterator[Callable[
     elif callable(progress):
         yield progress
     else:
-        raise InputError(f"progress must be True, False, or a function that is told how far it is, got {progress!r}")
+        raise InputError(f"progress must be True, False, or a function to report to, got {progress!r}")
 
 
 def in_parts(tell: Callable[[str, int, int], None], parts: int) -> Callable[[str], Callable[[int, int], None]]:
@@ -99,6 +99,23 @@ def bar(what: str = "", *, keep: bool = True) -> Iterator[Callable[[str, int, in
 
     with line, redirect_stderr(DummyTqdmFile(quiet)) if on_screen else nullcontext():  # others' lines go above this one
         yield tell
+
+
+@contextmanager
+def progress_bar(parts: int = 1) -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+    """Show a bar in a terminal while something of several parts of the same length is done.
+
+    Call it with the name of the next part; that returns a function to be told how many of how many steps are done.
+    """
+    with bar(keep=False) as tell:
+        begin = in_parts(tell, parts)
+
+        def begin_at_once(name: str) -> Callable[[int, int], None]:
+            tell = begin(name)
+            tell(0, 1)
+            return tell
+
+        yield begin_at_once
 
 
 class _Quiet:

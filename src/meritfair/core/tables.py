@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.core.errors import FileError, MissingExtraError
+from meritfair.core.errors import FileError, MissingExtraError, RowError
 from meritfair.core.storage import check_readable, check_suffix, write_whole
 from meritfair.core.texts import from_spreadsheet, to_spreadsheet
 
@@ -35,10 +35,12 @@ __all__ = [
     "TEXT_SUFFIXES",
     "Table",
     "data_frame",
+    "first_duplicate",
     "latex_table",
     "markdown_table",
     "numbered",
     "read_table",
+    "rows_of",
     "write_table",
     "write_text_table",
 ]
@@ -67,6 +69,10 @@ class Table:
     def error(self, row: int, column: str, problem: str) -> FileError:
         """Return the error that says what is wrong with a cell; rows are counted from 0."""
         return FileError(self.file, problem, line=self.lines[row], column=column)
+
+    def located(self, bad: RowError, column: str | None = None) -> FileError:
+        """Return the error of a row that contradicts another one, with the lines of both."""
+        return self.error(bad.row, column or bad.column, f"{bad.problem} line {self.lines[bad.other]}")
 
     def text(self, column: str) -> list[str]:
         """Return a column as text, without blanks around it; refuse a cell that is empty."""
@@ -142,8 +148,25 @@ def numbered(labels: Iterable[object]) -> tuple[tuple[str, ...], IntArray]:
     return tuple(seen), numbers
 
 
+def first_duplicate(*columns: IntArray) -> tuple[int, int] | None:
+    """Return the first row that was there before, after the row where it was.
+
+    Examples
+    --------
+    >>> first_duplicate(np.array([0, 1, 0, 1]), np.array([5, 5, 6, 5]))
+    (1, 3)
+    """
+    order = np.lexsort(columns)  # stable: rows that agree stay in order
+    same = np.all([np.diff(column[order]) == 0 for column in columns], axis=0)
+    if not same.any():
+        return None
+    at = np.flatnonzero(same)
+    at = at[np.argmin(order[at + 1])]
+    return int(order[at]), int(order[at + 1])
+
+
 def read_table(path: str | PathLike[str], what: str, required: Sequence[str], optional: Sequence[str] = ()) -> Table:
-    """Read the columns of a .csv or .parquet file that are wanted; others are left alone.
+    """Read the columns of a .csv or .parquet file that are wanted; others are ignored.
 
     Parameters
     ----------
@@ -204,6 +227,17 @@ def data_frame(*parts: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> pd.Da
     except ImportError:
         raise MissingExtraError("a DataFrame", "lab") from None
     return pd.concat(map(pd.DataFrame, parts), ignore_index=True)
+
+
+def rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return columns as rows.
+
+    Examples
+    --------
+    >>> rows_of({"arm": ["Ada", "Bo"], "seen": [3, 1]})
+    [{'arm': 'Ada', 'seen': 3}, {'arm': 'Bo', 'seen': 1}]
+    """
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 _MARKDOWN = str.maketrans({mark: f"\\{mark}" for mark in r"\`*_[]<>|#~"})
@@ -411,7 +445,7 @@ def _wanted(
     there = [name for name in (*required, *optional) if name in header]
     twice = [name for name in there if list(header).count(name) > 1]
     if twice:
-        raise FileError(file, "the column stands there twice", line=line, column=twice[0])
+        raise FileError(file, "duplicate column", line=line, column=twice[0])
     return there
 
 

@@ -50,12 +50,12 @@ def from_spreadsheet(text: str) -> str:
     return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
 
 
-def several(number: int, word: str) -> str:
+def several(number: int, word: str, plural: str = "") -> str:
     """Return a number of things.
 
     Examples
     --------
-    >>> several(1, "run"), several(1000, "run")
-    ('1 run', '1,000 runs')
+    >>> several(1, "run"), several(1000, "run"), several(2, "policy", "policies")
+    ('1 run', '1,000 runs', '2 policies')
     """
-    return f"{number:,} {word}{'s' * (number != 1)}"
+    return f"{number:,} {word if number == 1 else plural or word + 's'}"

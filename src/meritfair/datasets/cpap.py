@@ -1,7 +1,7 @@
 r"""Adherence to CPAP, a treatment for sleep apnoea: the paper's third data set (Section 6.1).
 
 A patient is good while they use the device. The model of Kang et al. (2016), brought to two states,
-has two kinds of patient; a pull (a call, say) multiplies the chance of a good next state by 1.1, up to
+has two kinds of patient; a pull (a call, say) multiplies the probability of a good next state by 1.1, up to
 1. Every probability gets normal noise of its own, so that no two patients are alike.
 
 ================  ===========  ===========  ===========  =======================
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VARIANTS", "cpap"]
 
-# kind of patient -> passive chance of a good next state from bad and from good; the first kind is the share
+# kind of patient -> passive probability of a good next state from bad and from good; the first kind is the share
 _PASSIVE: dict[str, dict[str, tuple[float, float]]] = {
     "kang": {"non-adherer": (0.2576, 0.4278), "adherer": (0.9615, 0.9743)},
     "probfair": {"non-adherer": (0.234, 0.666), "general": (0.269, 0.828)},
@@ -88,7 +88,7 @@ def cpap(
         Share of the first kind of patient, who come first; 0.3 by default, rounded down to whole arms.
         For ``probfair-sex`` it is the share of men, 0.5 by default.
     improvement : float
-        A pull multiplies the chance of a good next state by this, up to 1.
+        A pull multiplies the probability of a good next state by this, up to 1.
     noise : float, optional
         Standard deviation of the noise on each probability, 0.1 by default; in the ProbFair variants on each logit, 1
         by default.
@@ -139,7 +139,7 @@ def _patients(variant: str, n_arms: int, first: int, improvement: float) -> tupl
     """Return each patient's probabilities before noise, shape (N, 2, 2), and name."""
     kinds: Any = list(_PASSIVE[variant].items())
     numbered = [(*kinds[0], i + 1) if i < first else (*kinds[1], i + 1 - first) for i in range(n_arms)]
-    passive = np.array([chances for _, chances, _ in numbered])
+    passive = np.array([values for _, values, _ in numbered])
     pulled = np.minimum(1.0, improvement * passive)
     return np.stack([passive, pulled], axis=-1), [f"{kind}-{number}" for kind, _, number in numbered]
 

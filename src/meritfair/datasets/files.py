@@ -1,7 +1,7 @@
 """Arms in files: CSV or Parquet with the columns arm, p00, p01, p10, p11.
 
 ``p01`` is the probability that the next state is good from state 0 (bad) under action 1 (pull). Other
-columns are left alone. A file that cannot be used is refused with its line, column and value.
+columns are ignored. A file that cannot be used is refused with its line, column and value.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.core.tables import read_table, write_table
+from meritfair.core.errors import RowError
+from meritfair.core.tables import first_duplicate, numbered, read_table, write_table
 from meritfair.model.arms import Arms
 
 if TYPE_CHECKING:
@@ -37,18 +38,15 @@ def read_arms(path: str | PathLike[str]) -> Arms:
     """
     table = read_table(path, "arms", _COLUMNS)
     names = table.text("arm")
-    first_seen: dict[str, int] = {}
-    for row, name in enumerate(names):
-        if name in first_seen:
-            line = table.lines[first_seen[name]]
-            raise table.error(row, "arm", f"the arm {name!r} stands in line {line} already")
-        first_seen[name] = row
+    twice = first_duplicate(numbered(names)[1])
+    if twice:
+        raise table.located(RowError(twice[1], "arm", f"the arm {names[twice[1]]!r} is already in", twice[0]))
     values = np.stack([table.numbers(column, 0, 1) for column in _PROBABILITIES], axis=-1)
     return Arms(values.reshape(-1, 2, 2), names)
 
 
 def write_arms(arms: Arms, path: str | PathLike[str]) -> None:
-    """Write arms to a .csv or .parquet file, so that `read_arms` gives back the very same.
+    """Write arms to a .csv or .parquet file, so that `read_arms` gives back the same.
 
     An existing file is replaced only once the new one is complete.
     """

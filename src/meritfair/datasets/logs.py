@@ -1,9 +1,9 @@
 """Records of what was done and what came of it: CSV or Parquet files with the columns arm, round, state, action.
 
-A row says in which state an arm was in a round, 0 (bad) or 1 (good), and what was then done, 0 (left) or 1 (pulled).
+A row says in which state an arm was in a round, 0 (bad) or 1 (good), and whether it was pulled, 0 (no) or 1 (yes).
 What came of it is the state in the arm's row for the next round, so two such rows make one *transition*. Where the
 next round is missing there is a *gap*, and nothing is counted across it. Arms may join late and leave early, rows may
-come in any order, and other columns are left alone.
+come in any order, and other columns are ignored.
 
 The last action before a gap, or of all, has no outcome yet: there the action may be empty.
 
@@ -13,7 +13,6 @@ an arm: if that is 7 days, 14 days are a gap. Dates that are all of the same day
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,29 +20,28 @@ import numpy as np
 
 from meritfair.core.arrays import frozen
 from meritfair.core.checks import check_dates, float_array
-from meritfair.core.errors import InputError
-from meritfair.core.tables import EMPTY, numbered, read_table
+from meritfair.core.errors import InputError, RowError
+from meritfair.core.tables import EMPTY, first_duplicate, numbered, read_table
 from meritfair.core.texts import several
 from meritfair.model.counts import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
 
     import numpy.typing as npt
 
     from meritfair.core.arrays import AnyArray, BoolArray, DateArray, IntArray
 
-__all__ = ["Log", "read_log"]
+__all__ = ["StateLog", "read_log"]
 
 _COLUMNS = ("arm", "round", "state", "action")
 _LARGEST_ROUND = 2**53 - 1  # as a float, no other whole number is rounded to it
 _STATES = "must be 0 (bad) or 1 (good), or false or true"
-_ACTIONS = "must be 0 (left) or 1 (pulled), or false or true, or empty if the arm has no row for the next round"
+_ACTIONS = "must be 0 (not pulled) or 1 (pulled), or false or true, or empty if the arm has no row for the next round"
 
 
-@dataclass(frozen=True, init=False, eq=False)
-class Log:
+class StateLog:
     """What was recorded of each arm in each round, sorted by arm and then by round.
 
     Parameters
@@ -56,7 +54,7 @@ class Log:
     states : array_like
         0 (bad) or 1 (good), for each row.
     actions : array_like
-        0 (left) or 1 (pulled), for each row; -1, None or NaN where the arm has no row for the next round.
+        0 (not pulled) or 1 (pulled), for each row; -1, None or NaN where the arm has no row for the next round.
 
     Attributes
     ----------
@@ -73,21 +71,13 @@ class Log:
 
     Examples
     --------
-    >>> log = Log(["Ada", "Bo", "Ada", "Ada"], rounds=[1, 1, 2, 4], states=[0, 1, 1, 1], actions=[1, 0, 0, None])
+    >>> log = StateLog(["Ada", "Bo", "Ada", "Ada"], rounds=[1, 1, 2, 4], states=[0, 1, 1, 1], actions=[1, 0, 0, None])
     >>> log
-    Log(4 rows of 2 arms: 1 transition, 1 gap)
+    StateLog(4 rows of 2 arms: 1 transition, 1 gap)
     >>> log.counts.visits[0]
     array([[0, 1],
            [0, 0]])
     """
-
-    arms: tuple[str, ...]
-    arm: IntArray
-    rounds: IntArray
-    states: IntArray
-    actions: IntArray
-    dates: DateArray | None
-    round_length: str
 
     def __init__(
         self,
@@ -96,39 +86,35 @@ class Log:
         states: npt.ArrayLike,
         actions: npt.ArrayLike | Sequence[float | None],
     ) -> None:
-        names, arm = numbered(arms)
+        self.arms, arm = numbered(arms)
         given = _round_array(rounds)
         columns = [given, _bit_array("states", states), _bit_array("actions", actions)]
         if not len(arm) or any(column.shape != arm.shape for column in columns):
             shapes = ", ".join(str(column.shape) for column in (arm, *columns))
             raise InputError(f"arms, rounds, states and actions must have one value for each row, got shapes {shapes}")
-        dates, length = None, ""
+        self.dates, self.round_length = None, ""
         if given.dtype.kind == "M":
-            dates = _regular(given)
-            columns[0], length = _count_rounds(dates, arm, names)
+            given = _regular(given)
+            columns[0], self.round_length = _count_rounds(given, arm, self.arms)
+        twice = first_duplicate(columns[0], arm)
+        if twice:
+            problem = f"the arm {self.arms[arm[twice[1]]]!r} already has round {given[twice[1]]} in"
+            raise RowError(twice[1], "round", problem, twice[0])
         order = np.lexsort((columns[0], arm))
-        object.__setattr__(self, "arms", names)
-        object.__setattr__(self, "arm", frozen(arm[order]))
-        for name, column in zip(("rounds", "states", "actions"), columns, strict=True):
-            object.__setattr__(self, name, frozen(column[order]))
-        object.__setattr__(self, "dates", None if dates is None else frozen(dates[order]))
-        object.__setattr__(self, "round_length", length)
-        self._check(order)
+        if given.dtype.kind == "M":
+            self.dates = frozen(given[order])
+        self.arm = frozen(arm[order])
+        self.rounds, self.states, self.actions = (frozen(column[order]) for column in columns)
+        self._check_actions(order, given)
 
-    def _check(self, order: IntArray) -> None:
-        """Refuse rows that contradict each other; `order` says where each row stood."""
-        when = self.rounds if self.dates is None else self.dates
-        twice = np.flatnonzero(self._same_arm & (self.rounds[1:] == self.rounds[:-1]))
-        if len(twice):
-            at = twice[np.argmin(order[twice + 1])]
-            who = self.arms[self.arm[at]]
-            raise _RowError(order[at + 1], "round", f"the arm {who!r} has its round {when[at]} already in", order[at])
+    def _check_actions(self, order: IntArray, when: AnyArray) -> None:
+        """Refuse an empty action before a next round; `order` says where each row stood, `when` is its round."""
         open_ended = np.flatnonzero(self._followed & (self.actions[:-1] < 0))
         if len(open_ended):
             at = open_ended[np.argmin(order[open_ended])]
-            who = self.arms[self.arm[at]]
-            problem = f"is empty, but the arm {who!r} has its next round, {when[at + 1]}, in"
-            raise _RowError(order[at], "action", problem, order[at + 1])
+            row, after = order[at], order[at + 1]
+            problem = f"is empty, but the arm {self.arms[self.arm[at]]!r} has its next round, {when[after]}, in"
+            raise RowError(row, "action", problem, after)
 
     def check_transitions(self) -> None:
         """Refuse a log in which arms have several rows, but none for two rounds in a row: they must be misnumbered."""
@@ -196,12 +182,11 @@ class Log:
         return len(self.rounds)
 
     def __repr__(self) -> str:
-        parts = {"row": len(self), "arm": self.n_arms, "transition": self.transitions, "gap": self.gaps}
-        rows, arms, transitions, gaps = (f"{number} {word}{'s' * (number != 1)}" for word, number in parts.items())
-        return f"Log({rows} of {arms}: {transitions}, {gaps})"
+        rows, arms = several(len(self), "row"), several(self.n_arms, "arm")
+        return f"StateLog({rows} of {arms}: {several(self.transitions, 'transition')}, {several(self.gaps, 'gap')})"
 
 
-def read_log(path: str | PathLike[str]) -> Log:
+def read_log(path: str | PathLike[str]) -> StateLog:
     r"""Read what was recorded from a .csv or .parquet file with the columns arm, round, state, action.
 
     Examples
@@ -212,27 +197,16 @@ def read_log(path: str | PathLike[str]) -> Log:
     ...     file = Path(folder, "log.csv")
     ...     _ = file.write_text("arm,round,state,action\nAda,1,0,1\nAda,2,1,0\nAda,3,1,\n")
     ...     read_log(file)
-    Log(3 rows of 1 arm: 2 transitions, 0 gaps)
+    StateLog(3 rows of 1 arm: 2 transitions, 0 gaps)
     """
     table = read_table(path, "observations", _COLUMNS)
     arms = table.text("arm")
     rounds = table.rounds("round", -_LARGEST_ROUND, _LARGEST_ROUND)
     states, actions = table.bits("state", _STATES), table.bits("action", _ACTIONS, may_be_empty=True)
     try:
-        return Log(arms, rounds, states, actions)
-    except _RowError as bad:
-        raise table.error(bad.row, bad.column, bad.problem(lambda row: f"line {table.lines[row]}")) from None
-
-
-class _RowError(InputError):
-    """A row that another row contradicts; rows are counted from 0 in the order given."""
-
-    def __init__(self, row: int, column: str, problem: str, other: int) -> None:
-        self.row, self.column, self._problem, self._other = int(row), column, problem, int(other)
-        super().__init__(f"row {self.row}, {column}: {self.problem(lambda row: f'row {row}')}")
-
-    def problem(self, place: Callable[[int], str]) -> str:
-        return f"{self._problem} {place(self._other)}"
+        return StateLog(arms, rounds, states, actions)
+    except RowError as bad:
+        raise table.located(bad) from None
 
 
 def _round_array(rounds: npt.ArrayLike) -> AnyArray:
@@ -277,7 +251,7 @@ def _count_rounds(dates: DateArray, arm: IntArray, names: Sequence[str]) -> tupl
     odd = np.flatnonzero(apart % length)
     if len(odd):
         at = odd[np.argmin(order[odd + 1])]
-        raise _RowError(
+        raise RowError(
             order[at + 1],
             "round",
             f"rounds are mostly {several(length, word)} apart (weeks can be written 2026-W10, months 2026-03), "

@@ -1,14 +1,14 @@
 r"""Restless bandits as Gymnasium environments; needs the extra ``gym``.
 
 An observation is the state of each arm, an action a 0 or 1 for each arm with at most K ones, the budget. Arm i then is
-good with the chance :math:`P_i(s_i, a_i, 1)`, and the reward is how many arms are good after the step, as in
+good with probability :math:`P_i(s_i, a_i, 1)`, and the reward is how many arms are good after the step, as in
 `Run.reward`. An episode ends, truncated, after ``horizon`` steps; it never terminates.
 
 Importing this module registers ``meritfair/RestlessBandit-v0``. `RestlessBanditEnv` is one environment in NumPy,
 `RestlessBanditVectorEnv` many of them in one compiled call. Each environment of the second has the random numbers that
 it would have alone, so it does, number for number, what Gymnasium's ``SyncVectorEnv`` would do with the first.
 
-An arm that is not always there has an ``availability``, the chance that it can be pulled at a step, independent of
+An arm that is not always there has an ``availability``, the probability that it can be pulled at a step, independent of
 everything else. The mask says who can: 1 may be pulled, 0 may not, as in the masks of Gymnasium's ``Discrete`` (in
 those of its ``MultiBinary`` a 1 would have to be pulled).
 """

@@ -73,8 +73,8 @@ class Pulls(MultiBinary):
         if probability is not None:
             raise InputError("pulls are sampled with a mask or without, not with a probability")
         may = np.ones(self.shape, np.int8) if mask is None else bits("mask", mask, self.shape)
-        luck = np.where(may == 1, self.np_random.random(self.shape), 2.0)
-        first = np.argpartition(luck, self.budget - 1, axis=-1)[..., : self.budget]
+        order = np.where(may == 1, self.np_random.random(self.shape), 2.0)
+        first = np.argpartition(order, self.budget - 1, axis=-1)[..., : self.budget]
         pulls = np.zeros(self.shape, np.int8)
         np.put_along_axis(pulls, first, 1, axis=-1)
         return pulls & may
@@ -115,23 +115,23 @@ def check_environment(
         checked,
         check_budget(budget, len(checked)),
         check_whole("horizon", horizon, 1),
-        _chances(availability, len(checked)),
+        _availability(availability, len(checked)),
     )
 
 
-def _chances(availability: npt.ArrayLike, n_arms: int) -> FloatArray:
-    """Return the chance of each arm that it can be pulled, or none if all always can."""
-    chances = float_array("availability", availability)
-    if chances.shape not in ((), (n_arms,)):
+def _availability(availability: npt.ArrayLike, n_arms: int) -> FloatArray:
+    """Return each arm's probability that it can be pulled, or none if all always can."""
+    chance = float_array("availability", availability)
+    if chance.shape not in ((), (n_arms,)):
         raise InputError(
-            f"availability must be one number or one for each of the {n_arms} arms, got shape {chances.shape}"
+            f"availability must be one number or one for each of the {n_arms} arms, got shape {chance.shape}"
         )
-    chances = np.broadcast_to(chances, n_arms)
-    wrong = ~((chances >= 0) & (chances <= 1))
+    chance = np.broadcast_to(chance, n_arms)
+    wrong = ~((chance >= 0) & (chance <= 1))
     if wrong.any():
         arm = int(np.argmax(wrong))
-        raise InputError(f"availability must lie between 0 and 1, got {chances[arm]} for arm {arm}")
-    return np.zeros(0) if (chances == 1).all() else chances.copy()
+        raise InputError(f"availability must lie between 0 and 1, got {chance[arm]} for arm {arm}")
+    return np.zeros(0) if (chance == 1).all() else chance.copy()
 
 
 def shaped(name: str, value: Any, *shapes: tuple[int, ...]) -> AnyArray:

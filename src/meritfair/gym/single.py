@@ -24,18 +24,18 @@ class RestlessBanditEnv(gymnasium.Env[Bits, Bits]):
     """One restless bandit: ``gymnasium.make("meritfair/RestlessBandit-v0", arms=…, budget=…)``.
 
     Every random number is of ``np_random``, and one is used for each arm and step whatever is pulled: with the same
-    seed, two agents meet the same luck.
+    seed, two agents meet the same random numbers.
 
     Parameters
     ----------
     arms : Arms or array_like, shape (N, 2, 2)
-        The chance of being good next, by arm, state and action.
+        The probability of being good next, by arm, state and action.
     budget : int
         Most arms that can be pulled at a step.
     horizon : int, default 200
         Steps in an episode.
     availability : float or array_like, shape (N,), default 1.0
-        The chance that an arm can be pulled at a step. ``info["action_mask"]`` says who can at the next.
+        The probability that an arm can be pulled at a step. ``info["action_mask"]`` says who can at the next.
     render_mode : "ansi", optional
         Then `render` returns a line of text: ● good, ○ bad, and ▲ △ the same of arms that were just pulled.
 
@@ -112,12 +112,12 @@ class RestlessBanditEnv(gymnasium.Env[Bits, Bits]):
     def render(self) -> str | None:
         return line(self._states, self._pulls, self._steps, self.horizon) if renders(self) else None
 
-    def _move(self, chances: FloatArray) -> None:
-        """Make each arm good with its chance, then draw who can be pulled next."""
-        self._states = (self.np_random.random(len(chances)) < chances).astype(np.int8)
+    def _move(self, probability: FloatArray) -> None:
+        """Make each arm good with its probability, then draw who can be pulled next."""
+        self._states = (self.np_random.random(len(probability)) < probability).astype(np.int8)
         self._mask = np.ones_like(self._states)
         if len(self._availability):
-            self._mask = (self.np_random.random(len(chances)) < self._availability).astype(np.int8)
+            self._mask = (self.np_random.random(len(probability)) < self._availability).astype(np.int8)
 
     def _seen(self) -> tuple[Bits, dict[str, Any]]:
         """Return what an agent sees, as arrays that it can keep."""

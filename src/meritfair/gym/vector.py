@@ -81,7 +81,7 @@ class RestlessBanditVectorEnv(VectorEnv[Bits, npt.ArrayLike, AnyArray]):
         self._states, self._pulls = np.zeros((2, *shape), np.int8)
         self._masks = np.ones(shape, np.int8)
         self._steps = np.full(self.num_envs, self.horizon)
-        self._chances = self.arms.transitions.copy()
+        self._transitions = self.arms.transitions.copy()
         self._words = np.zeros((self.num_envs, 4), np.uint64)  # the places of the generators
         self._seeds: tuple[int, ...] = ()
 
@@ -163,7 +163,7 @@ class RestlessBanditVectorEnv(VectorEnv[Bits, npt.ArrayLike, AnyArray]):
         bits = actions if actions.dtype == np.int8 else np.where(actions == 1, 1, np.where(actions == 0, 0, 2))
         pulls, good = np.array(bits, np.int8, order="C"), np.zeros(self.num_envs, np.int64)
         refused = step_environments(
-            self._chances,
+            self._transitions,
             self._availability,
             self._words,
             self._states,

@@ -25,7 +25,7 @@ from meritfair.lab.resampling import weights
 from meritfair.lab.store import Store
 from meritfair.lab.tasks import CURVES, Outcome, join, read_shard
 from meritfair.lab.wording import Wording
-from meritfair.simulation.comparison import COLUMNS, Column
+from meritfair.simulation.columns import COLUMNS
 from meritfair.simulation.metrics import Interval
 
 if TYPE_CHECKING:
@@ -40,16 +40,16 @@ __all__ = ["SHOWN", "SUFFIXES", "Results", "load", "read_results"]
 
 SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 # what people are shown of the measures, the rest is in files of numbers
-SHOWN = {
-    "fairness_regret": COLUMNS["fairness_regret"],
-    "exposure_regret": Column("exposure\nregret", 1),
-    "good_state": COLUMNS["good_state"],
-    "gini": COLUMNS["gini"],
-    "smallest_exposure": COLUMNS["smallest_exposure"],
-    "longest_wait": COLUMNS["longest_wait"],
-    "first_valid_episode": Column("t0", 0),
-    "coverage_gap": Column("G", 0),
-}
+SHOWN = (
+    "fairness_regret",
+    "exposure_regret",
+    "good_state",
+    "gini",
+    "smallest_exposure",
+    "longest_wait",
+    "first_valid_episode",
+    "coverage_gap",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +104,11 @@ class Results:
         return f"{self.missing:,} of {total:,} tasks are missing{damaged}: the sweep's command goes on with them"
 
     @property
-    def shown(self) -> dict[str, Column]:
+    def shown(self) -> list[str]:
         """The measures for people; regret on exposures only where it was measured and is not the same once more."""
         several_pulls = [found["exposure_regret"].mean for each, found in self.measures.items() if each.budget > 1]
         known = not np.isnan(several_pulls).all()
-        return {name: column for name, column in SHOWN.items() if name != "exposure_regret" or known}
+        return [name for name in SHOWN if name != "exposure_regret" or known]
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each setting: all it says, its runs, and each measure with ``…_low`` and ``…_high``."""
@@ -145,9 +145,9 @@ class Results:
 
     def _write_text(self, file: Path) -> None:
         wording, shown = self.wording, self.shown
-        headings = [*wording.headings, *(column.heading for column in shown.values())]
+        headings = [*wording.headings, *(COLUMNS[name].heading for name in shown)]
         cells = [
-            [*wording.texts(setting), *(column.in_full(found[name]) for name, column in shown.items())]
+            [*wording.texts(setting), *(COLUMNS[name].in_full(found[name]) for name in shown)]
             for setting, found in self.measures.items()
         ]
         more = any(len(found.runs) > 1 for found in self.outcomes.values())

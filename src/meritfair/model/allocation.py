@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meritfair.core.checks import check_budget, check_merit, float_array
+from meritfair.core.deprecation import Renamed
 from meritfair.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,14 +51,15 @@ class Allocation:
         Exposure for a unit of merit, lambda; infinite if all arms are at their caps.
     saturated : ndarray of bool, shape (..., N)
         Arms at their cap (1, if none is set): merit would entitle them to at least as much.
-    lifted : ndarray of bool, shape (..., N)
+    at_floor : ndarray of bool, shape (..., N)
         Arms at their floor: merit would entitle them to less.
     """
 
     exposure: FloatArray
     rate: FloatArray
     saturated: BoolArray
-    lifted: BoolArray
+    at_floor: BoolArray
+    lifted = Renamed("at_floor")
 
 
 def allocate(

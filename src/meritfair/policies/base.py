@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from meritfair.datasets.logs import Log
+    from meritfair.datasets.logs import StateLog
     from meritfair.engine.rules import Rule
     from meritfair.model.criterion import Confidence, Criterion
     from meritfair.policies.plans import Plan
@@ -72,7 +72,7 @@ class Policy(ABC):
         horizon: int = 1,
         names: Iterable[str] | None = None,
         transitions: npt.ArrayLike | None = None,
-        history: Log | None = None,
+        history: StateLog | None = None,
     ) -> Learner:
         """Start live use of the policy: a learner that chooses round by round.
 
@@ -90,7 +90,7 @@ class Policy(ABC):
             A different name for each arm; by default those of `history`, or "arm-1", "arm-2" and so on.
         transitions : array_like, shape (N, 2, 2), optional
             The true arms, for policies that know them.
-        history : Log, optional
+        history : StateLog, optional
             What was recorded before: all its transitions are taken in, in order. Arms that it does not name are
             unknown; those that it names and `names` does not have left, and bring what was seen of them when they
             join.

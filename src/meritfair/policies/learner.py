@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from meritfair.core.arrays import BoolArray, FloatArray, IntArray
-    from meritfair.datasets.logs import Log
+    from meritfair.datasets.logs import StateLog
     from meritfair.model.counts import Counts
     from meritfair.policies.by_name import Bits
 
@@ -115,7 +115,7 @@ class Learner:
         What is known at the start.
     origin : Origin, optional
         What the current plan was made from, if there is one already.
-    history : Log, optional
+    history : StateLog, optional
         What was recorded before: all its transitions are taken in.
     changed : bool
         Whether anything is new since it was last saved.
@@ -137,7 +137,7 @@ class Learner:
         policy: Planner,
         record: Record,
         origin: Origin | None = None,
-        history: Log | None = None,
+        history: StateLog | None = None,
         *,
         changed: bool = True,
     ) -> None:
@@ -334,7 +334,7 @@ class Learner:
         rows.good[seen.arms, seen.states, seen.actions] += seen.next_states
         self._changed = True
 
-    def _take_in_history(self, history: Log) -> None:
+    def _take_in_history(self, history: StateLog) -> None:
         """Take in what was recorded before the first round, also of those who are not there now."""
         history.check_transitions()
         place = {name: i for i, name in enumerate(self.names)}

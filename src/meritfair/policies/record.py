@@ -11,7 +11,7 @@ import numpy as np
 from meritfair.core.checks import check_budget, check_whole
 from meritfair.core.errors import InputError
 from meritfair.core.seeding import fresh_seed, stream
-from meritfair.datasets.logs import Log
+from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
 from meritfair.policies.learner_file import Saves, saves_of
 from meritfair.policies.rows import Known, Rows, array_of, part
@@ -74,7 +74,7 @@ class Record:
         horizon: int,
         names: Iterable[str] | None,
         transitions: npt.ArrayLike | None,
-        history: Log | None,
+        history: StateLog | None,
     ) -> Record:
         """Return the record before the first round; the parameters are those of `Policy.start`."""
         arms = _first_arms(n_arms, names, transitions, history)
@@ -122,11 +122,11 @@ class Record:
 
 
 def _first_arms(
-    n_arms: int | None, names: Iterable[str] | None, transitions: npt.ArrayLike | None, history: Log | None
+    n_arms: int | None, names: Iterable[str] | None, transitions: npt.ArrayLike | None, history: StateLog | None
 ) -> Arms:
     """Return the arms that there are at first; their transitions mean nothing if they are not given."""
-    if not (history is None or isinstance(history, Log)):
-        raise InputError(f"history must be a Log, such as read_log returns, got {history!r}")
+    if not (history is None or isinstance(history, StateLog)):
+        raise InputError(f"history must be a StateLog, such as read_log returns, got {history!r}")
     labels = None if names is None else tuple(as_list(names))
     if labels is None and history is not None:
         labels = history.arms

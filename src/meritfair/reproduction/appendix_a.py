@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.figures import new_figure
 from meritfair.core.parsing import join_settings
 from meritfair.lab.resampling import span
 from meritfair.reproduction.appendix_a_claims import AS_GOOD, STRENGTHS, VERSIONS, Evidence, Pair, Panel, Player
 from meritfair.reproduction.artefact import Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.prose import Rows, compose, span_percent, standing
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, spread, weights
 from meritfair.model.exposure import merit_share
 from meritfair.model.merit import Exponential
@@ -24,7 +25,6 @@ from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings,
 from meritfair.reproduction.growth import exponents
 from meritfair.reproduction.panels import USUAL, Panel, draw_grid, growth_rows, make_panel
 from meritfair.reproduction.prose import Rows, compose, place
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.figures import Band, draw_band, new_figure
 from meritfair.lab.resampling import below, every
 from meritfair.model import theory
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
-from meritfair.reproduction.figures import COLORS, Band, add_legend, band, draw_band, label_steps
+from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
 from meritfair.reproduction.prose import Rows, compose, place
 from meritfair.simulation.metrics import interval
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from meritfair.core.figures import Band, draw_band, new_figure
 from meritfair.lab.resampling import every
 from meritfair.model.theory import information_limit
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
-from meritfair.reproduction.figures import COLORS, Band, add_legend, band, draw_band, label_steps
+from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
 from meritfair.reproduction.prose import Rows, compose, place
 from meritfair.simulation.metrics import Interval, interval, ratio_interval
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

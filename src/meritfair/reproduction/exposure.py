@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import above, below
 from meritfair.reproduction.artefact import Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.prose import compose
 from meritfair.simulation.metrics import Interval, interval
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from typing import Any

@@ -12,8 +12,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from meritfair.core.figures import Band, draw_band
 from meritfair.reproduction.artefact import DATASETS, Results, Scale
-from meritfair.reproduction.figures import COLORS, Band, add_legend, band, draw_band, label_steps
+from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
 from meritfair.reproduction.growth import exponent
 from meritfair.simulation.metrics import Interval, interval
 

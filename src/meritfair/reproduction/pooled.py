@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from meritfair.core.figures import Band, draw_band, new_figure
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, weights
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.estimates import ESTIMATORS, Curves, draw_curves
-from meritfair.reproduction.figures import COLORS, Band, add_legend, band, draw_band
+from meritfair.reproduction.figures import COLORS, add_legend, band
 from meritfair.reproduction.growth import between
 from meritfair.reproduction.prose import Rows, compose
 from meritfair.simulation.metrics import Interval, interval, ratio_interval
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

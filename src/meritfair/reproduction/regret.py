@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, spread, weights
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
@@ -33,7 +34,6 @@ from meritfair.reproduction.growth import LINEAR, SUBLINEAR, between, is_linear,
 from meritfair.reproduction.panels import USUAL, Panel, draw_grid, draw_panel, fit_heights, growth_rows, make_panel
 from meritfair.reproduction.prose import Rows, compose
 from meritfair.simulation.metrics import Interval, ratio_interval
-from meritfair.simulation.plots import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,10 +20,10 @@ import io
 import json
 import re
 from dataclasses import dataclass, field, fields
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import meritfair
+from meritfair.core.figures import house_style
 from meritfair.core.storage import write_whole
 from meritfair.core.tables import latex_table, write_table
 from meritfair.reproduction.prose import count_verdicts, environment
@@ -118,7 +118,6 @@ def save_figure(figure: Figure, folder: Path, name: str, remark: str = "", note:
     The layout is found once, and each format drawn once: `Figure.savefig` does both anew for each, which takes twice
     as long.
     """
-    import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -129,7 +128,7 @@ def save_figure(figure: Figure, folder: Path, name: str, remark: str = "", note:
         ".pdf": (FigureCanvasPdf, {"CreationDate": None}),
     }
     drawn = {}
-    with matplotlib.style.context(str(files("meritfair.simulation") / "meritfair.mplstyle")):
+    with house_style():
         figure.set_dpi(_DPI)
         figure.supxlabel(remark, fontsize=8.5, color="#444444", x=0.01, ha="left")
         _lay_out(figure, _STRIP if note else 0.0)

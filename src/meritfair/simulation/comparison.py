@@ -1,9 +1,9 @@
-r"""Comparison: policies meet the same arms, and are weighed against the best and against nothing.
+r"""Comparison: policies on the same arms, measured against the best policy and against no pulls at all.
 
 Two policies are always played along: ``none``, which pulls nobody, and ``whittle``, which knows the true arms and pulls
 for reward alone. What a policy wins lies between them (`metrics` has the formulas): its intervention
 benefit is 0 if it does as ``none`` and 1 if it does as ``whittle``, its price of fairness is the part of Whittle's
-reward that it goes without. How fair it is, is measured for all by one yardstick, whatever each aims at.
+reward that it goes without. How fair each is, is measured by one fairness criterion for all, whatever it aims at.
 
 Run number r has the same arms, the same seeds and the same resamples for every policy, so that differences between
 policies are less noisy than their intervals. Transitions are not paired: policies that look at states and those that do
@@ -20,13 +20,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -38,10 +37,12 @@ from meritfair.core.seeding import fresh_seed
 from meritfair.core.storage import check_suffix
 from meritfair.core.tables import SUFFIXES as NUMBERS
 from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
+from meritfair.core.texts import several
 from meritfair.model.arms import Arms
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
 from meritfair.model.merit import Merit
 from meritfair.policies import registry
+from meritfair.simulation.columns import COLUMNS
 from meritfair.simulation.metrics import Interval, intervention_benefit, price_of_fairness
 from meritfair.simulation.simulate import arms_of_runs, make_policy, simulate
 
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from meritfair.policies.plans import Plan
     from meritfair.simulation.run import Run
 
-__all__ = ["COLUMNS", "ORACLE", "SUFFIXES", "Column", "Comparison", "compare"]
+__all__ = ["ORACLE", "SUFFIXES", "Comparison", "compare"]
 
 SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 ORACLE = "°"  # marks a policy that knows the true arms
@@ -76,44 +77,15 @@ _FROM_SUMMARY = (
 _Player: TypeAlias = "Policy | str | Callable[..., Plan]"
 
 
-class Column(NamedTuple):
-    """How people are shown a measure: its heading, and how many digits after the point, unless it is large."""
-
-    heading: str
-    digits: int
-    percent: bool = False
-
-    def number(self, value: float, like: float | None = None) -> str:
-        """Return a number as text, a dash if there is none, with as many digits as another has."""
-        if math.isnan(value):
-            return "–"
-        scale = 100 if self.percent else 1
-        digits = 0 if abs(scale * (value if like is None else like)) >= 100 else self.digits
-        return f"{scale * value:z,.{digits}f}".replace("-", "−").replace("inf", "∞") + " %" * self.percent
-
-    def in_short(self, value: Interval) -> str:
-        """Return the mean, and half the width of its interval if there is one."""
-        if math.isnan(value.low):
-            return self.number(value.mean)
-        return f"{self.number(value.mean)} ±{self.number((value.high - value.low) / 2, value.mean)}"
-
-    def in_full(self, value: Interval) -> str:
-        """Return the mean, and in a second line its interval if there is one."""
-        if math.isnan(value.low):
-            return self.number(value.mean)
-        low, high = (self.number(end, value.mean) for end in (value.low, value.high))
-        return f"{self.number(value.mean)}\n{low.removesuffix(' %')} to {high}"
-
-
-COLUMNS = {
-    "intervention_benefit": Column("intervention\nbenefit", 2),
-    "price_of_fairness": Column("price of\nfairness", 1, percent=True),
-    "good_state": Column("good\nstate", 1, percent=True),
-    "fairness_regret": Column("fairness\nregret", 1),
-    "gini": Column("Gini", 2),
-    "smallest_exposure": Column("smallest\nexposure", 3),
-    "longest_wait": Column("longest\nwait", 0),
-}  # those that people are shown; files of numbers have all
+_SHOWN = (
+    "intervention_benefit",
+    "price_of_fairness",
+    "good_state",
+    "fairness_regret",
+    "gini",
+    "smallest_exposure",
+    "longest_wait",
+)  # in tables for people; files of numbers have all
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +99,7 @@ class Comparison:
     none, best : Run
         Those of the two references, ``none`` and ``whittle``, whether they are listed or not.
     oracles : tuple of str
-        Labels of the policies that look at the true arms, which nobody knows in life.
+        Labels of the policies that look at the true arms, which nobody knows in practice.
     skipped : dict of str to str
         Why others were not played, by label.
     """
@@ -145,7 +117,7 @@ class Comparison:
         They are ``intervention_benefit``, ``price_of_fairness``, and of `Run.summary`: the share in the good state,
         the regrets added up over episodes, inequality of the pulls, smallest exposure and longest wait. What cannot be
         measured is NaN: inequality where nobody is pulled, the benefit where even the best policy wins nothing. If that
-        may be chance, the interval of the benefit has no end.
+        may be by chance, the interval of the benefit is infinite.
         """
         return {label: self._measures(run) for label, run in self.runs.items()}
 
@@ -171,8 +143,7 @@ class Comparison:
         return self.none.description
 
     def __repr__(self) -> str:
-        number = len(self.runs)
-        return f"Comparison({number} {'policy' if number == 1 else 'policies'}: {self.description})"
+        return f"Comparison({several(len(self.runs), 'policy', 'policies')}: {self.description})"
 
     def by_reward(self) -> Comparison:
         """Return the same with the most rewarding policies first."""
@@ -195,7 +166,7 @@ class Comparison:
         rows = []
         for label, found in self.measures.items():
             name = " ".join(label.split()) + f" {ORACLE}" * (label in self.oracles)
-            rows.append([name, *(column.in_full(found[measure]) for measure, column in COLUMNS.items())])
+            rows.append([name, *(COLUMNS[measure].in_full(found[measure]) for measure in _SHOWN)])
         return rows
 
     def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
@@ -220,7 +191,7 @@ class Comparison:
             columns = {name: [row[name] for row in rows] for name in rows[0]}
             write_table(file, "comparisons", columns, {"meritfair": json.dumps(self.settings, sort_keys=True)})
         else:
-            headings = ["policy", *(column.heading for column in COLUMNS.values())]
+            headings = ["policy", *(COLUMNS[name].heading for name in _SHOWN)]
             write_text_table(file, headings, self.cells(), about=self._about(), note=self._note())
 
     def _about(self) -> str:
@@ -258,7 +229,7 @@ def compare(
     workers: int | None = None,
     progress: Progress = None,
 ) -> Comparison:
-    """Play several policies on the same arms with the same seeds, and weigh reward against fairness.
+    """Play several policies on the same arms with the same seeds, and compare reward and fairness.
 
     Parameters
     ----------
@@ -346,7 +317,7 @@ def _players(policies: Any, criterion: Criterion, confidence: Confidence, notes:
                 players[name] = make_policy(name, criterion, confidence)
         return players
     if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, str) or not policies:
-        raise InputError(f"policies must be a list of some, or a mapping of labels to them, got {policies!r}")
+        raise InputError(f"policies must be a non-empty list, or a mapping of labels to policies, got {policies!r}")
     for key in policies:
         each = policies[key] if isinstance(policies, Mapping) else key
         policy = make_policy(each, criterion, confidence)
@@ -354,7 +325,7 @@ def _players(policies: Any, criterion: Criterion, confidence: Confidence, notes:
         if not (visible := "".join(label.split())) or not visible.isprintable():
             raise InputError(f"a label must be text that can be seen, without control characters, got {label!r}")
         if label in players:
-            raise InputError(f"the same policy twice: {label}")
+            raise InputError(f"duplicate policy: {label}")
         players[label] = policy
     return players
 
@@ -369,7 +340,7 @@ def _label(policy: Policy) -> str:
 
 
 def _typed(value: Any) -> Any:
-    """Return a setting as it is typed; what cannot be typed, such as a list, is told by its text all the same."""
+    """Return a setting as it is typed; what cannot be typed, such as a list, is given as text."""
     if isinstance(value, Merit):
         return as_inner(str(value))
     return value if value is None or isinstance(value, (int, float)) else str(value).replace(",", ";")

@@ -271,7 +271,7 @@ def interval(values: npt.ArrayLike, seed: int = 0, resamples: int = RESAMPLES) -
 
 
 def resampled(runs: int, seed: int, resamples: int = RESAMPLES, number: int = 0) -> IntArray:
-    """Return runs drawn with putting back, as many as there are, shape (resamples, runs).
+    """Return runs drawn with replacement, as many as there are, shape (resamples, runs).
 
     Draws of another number are independent, for runs that have nothing in common.
     """

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meritfair.core.checks import float_array
-from meritfair.core.errors import InputError, MissingExtraError
+from meritfair.core.errors import InputError
+from meritfair.core.figures import Band, draw_band, evenly, thousands, two_panels
 from meritfair.core.texts import for_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -27,20 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ExposureBars",
-    "RegretCurve",
     "TradeOff",
     "exposure_bars",
-    "new_figure",
     "place_labels",
     "plot_comparison",
     "plot_runs",
     "regret_curve",
-    "thousands",
     "trade_off",
-    "two_panels",
 ]
 
-_MOST_POINTS = 1000  # more than a figure can show
 _MOST_TICKS = 20
 _MOST_BARS = 100
 _LABEL_SIZE = 8.0  # points, as all that places labels
@@ -54,16 +47,6 @@ _COLORS = ("#0072B2", "#D55E00", "#009E73", "#B0568C", "#A67300", "#000000")  # 
 
 
 @dataclass(frozen=True)
-class RegretCurve:
-    """Fairness regret added up over time: the mean over runs, and the middle 80 % of runs."""
-
-    steps: FloatArray
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-
-@dataclass(frozen=True)
 class ExposureBars:
     """Exposure by arm, arms in order of benefit in each run, then averaged over runs.
 
@@ -74,12 +57,11 @@ class ExposureBars:
     fair: FloatArray
 
 
-def regret_curve(run: Run) -> RegretCurve:
-    """Return what the regret panel shows of a run."""
-    total = np.cumsum(run.fairness_regret, axis=1)
-    keep = np.unique(np.linspace(0, run.episodes - 1, min(run.episodes, _MOST_POINTS)).round().astype(int))
-    low, high = np.quantile(total[:, keep], [0.1, 0.9], axis=0)
-    return RegretCurve((keep + 1.0) * run.horizon, total[:, keep].mean(axis=0), low, high)
+def regret_curve(run: Run) -> Band:
+    """Return what the regret panel shows of a run: fairness regret, added up over episodes."""
+    keep = evenly(run.episodes)
+    steps = np.asarray((keep + 1.0) * run.horizon)
+    return Band.of_runs(steps, np.cumsum(run.fairness_regret, axis=1)[:, keep])
 
 
 def exposure_bars(runs: Sequence[Run]) -> ExposureBars:
@@ -290,66 +272,9 @@ def _draw_labels(axes: Axes, shown: TradeOff, scale: float, colors: Mapping[str,
         text.set_in_layout(False)
 
 
-@contextmanager
-def new_figure(height: float, figsize: tuple[float, float] | None = None) -> Iterator[Figure]:
-    """Give a figure of this height in the style of all figures, to be drawn while that is in force."""
-    try:
-        import matplotlib.style
-
-        from meritfair.simulation.figure import Figure
-    except ImportError:
-        raise MissingExtraError("drawing figures", "plots") from None
-    size = (10.0, height) if figsize is None else figsize
-    sizes = float_array("figsize", size)
-    if sizes.shape != (2,) or not (sizes > 0).all() or not np.isfinite(sizes).all():
-        raise InputError(f"figsize must be a width and a height above 0, in inches, got {figsize!r}")
-    with matplotlib.style.context(str(files("meritfair.simulation") / "meritfair.mplstyle")):
-        yield Figure(figsize=tuple(sizes), layout="constrained")
-
-
-@contextmanager
-def two_panels(
-    caption: str,
-    height: float,
-    ax: Sequence[Axes] | None,
-    figsize: tuple[float, float] | None,
-    *,
-    sharey: bool = False,
-) -> Iterator[tuple[Figure, Axes, Axes]]:
-    """Give a figure and two axes of it: those of the caller in their own style, or new ones with a caption below."""
-    if ax is not None:
-        left, right = _two_axes(ax)
-        if figsize is not None:
-            raise InputError(f"figsize is for a new figure, and ax has one already, got {figsize!r}")
-        yield left.figure.figure, left, right  # the whole figure, also of axes in a part of it
-        return
-    with new_figure(height, figsize) as figure:
-        lines = "\n".join(map(for_figure, caption.split("\n")))
-        figure.supxlabel(lines, fontsize=8.5, color="#444444", x=0.01, ha="left")
-        yield figure, *figure.subplots(1, 2, sharey=sharey)
-
-
-def _two_axes(ax: Any) -> list[Any]:
-    """Return the axes that a caller gives, in an array or a sequence."""
-    from matplotlib.axes import Axes
-
-    axes: list[Any] = np.ravel(np.asarray(ax, dtype=object)).tolist()
-    if not all(isinstance(each, Axes) for each in axes):
-        raise InputError(f"ax must be two Axes, as of plt.subplots(1, 2), got {ax!r}")
-    if len(axes) != 2:
-        raise InputError(f"ax must be two Axes, as of plt.subplots(1, 2), got {len(axes)} Axes")
-    return axes
-
-
 def _draw_regret(axes: Axes, runs: Sequence[Run]) -> list[Any]:
     """Draw a line for each run, with its band; return the lines."""
-    lines = []
-    for run in runs:
-        curve = regret_curve(run)
-        (line,) = axes.plot(curve.steps, curve.mean)
-        lines.append(line)
-        if run.runs > 1:
-            axes.fill_between(curve.steps, curve.low, curve.high, color=line.get_color(), alpha=0.18, linewidth=0)
+    lines = [draw_band(axes, regret_curve(run)) for run in runs]
     axes.set(title="Fairness regret", xlabel="steps", ylabel="regret, added up over episodes", ylim=(0, None))
     axes.set_xlim(0, max(run.episodes * run.horizon for run in runs))
     axes.xaxis.set_major_formatter(thousands)
@@ -367,7 +292,7 @@ def _draw_exposure(axes: Axes, runs: Sequence[Run]) -> Any:
         else:
             axes.plot(place, heights, ".", markersize=5)
     mark = axes.hlines(bars.fair, place - 0.45, place + 0.45, color="black", linewidth=1.4, zorder=3)
-    axes.set(title="Exposure", xlabel="arms, from least to most benefit", ylabel="chance of a pull at a step")
+    axes.set(title="Exposure", xlabel="arms, from least to most benefit", ylabel="probability of a pull at a step")
     axes.set_ylim(0, 1.05 * max(float(bars.given.max()), float(bars.fair.max())))
     axes.set_xticks(place if n_arms <= _MOST_TICKS else np.linspace(1, n_arms, 5).round())
     axes.grid(visible=False, axis="x")
@@ -376,10 +301,3 @@ def _draw_exposure(axes: Axes, runs: Sequence[Run]) -> Any:
 
 def _caption(run: Run) -> str:
     return run.description + (". Means of the runs; bands: the middle 80 % of them." if run.runs > 1 else "")
-
-
-def thousands(value: float, _: Any) -> str:
-    """Return a number of steps as a label of an axis: 500, 20k, 2M."""
-    if value >= 1e6:
-        return f"{value / 1e6:g}M"
-    return f"{value / 1e3:g}k" if value >= 1e3 else f"{value:g}"

@@ -1,0 +1,72 @@
+"""How people are shown measures: headings, digits, and what each measure means."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from meritfair.simulation.metrics import Interval
+
+__all__ = ["COLUMNS", "Column"]
+
+
+class Column(NamedTuple):
+    """A measure in a table: its heading, how many digits after the point, unless it is large, and what it means."""
+
+    heading: str
+    digits: int
+    meaning: str
+    percent: bool = False
+
+    def number(self, value: float, like: float | None = None) -> str:
+        """Return a number as text, a dash if there is none, with as many digits as another has."""
+        if math.isnan(value):
+            return "–"
+        scale = 100 if self.percent else 1
+        digits = 0 if abs(scale * (value if like is None else like)) >= 100 else self.digits
+        return f"{scale * value:z,.{digits}f}".replace("-", "−").replace("inf", "∞") + " %" * self.percent
+
+    def in_short(self, value: Interval) -> str:
+        """Return the mean, and half the width of its interval if there is one."""
+        if math.isnan(value.low):
+            return self.number(value.mean)
+        return f"{self.number(value.mean)} ±{self.number((value.high - value.low) / 2, value.mean)}"
+
+    def in_full(self, value: Interval) -> str:
+        """Return the mean, and in a second line its interval if there is one."""
+        if math.isnan(value.low):
+            return self.number(value.mean)
+        low, high = (self.number(end, value.mean) for end in (value.low, value.high))
+        return f"{self.number(value.mean)}\n{low.removesuffix(' %')} to {high}"
+
+
+COLUMNS = {
+    "intervention_benefit": Column(
+        "intervention\nbenefit", 2, "Intervention benefit: reward on a scale where none is 0 and whittle is 1."
+    ),
+    "price_of_fairness": Column(
+        "price of\nfairness", 1, "Price of fairness: share of whittle's reward that is lost.", percent=True
+    ),
+    "fairness_regret": Column(
+        "fairness\nregret",
+        1,
+        "Fairness regret: L1 distance of the policy's shares from the fair ones, summed over episodes (0 is perfect, "
+        "at most 2 per episode).",
+    ),
+    "exposure_regret": Column(
+        "exposure\nregret", 1, "Exposure regret: the same for exposures, which sum to the budget."
+    ),
+    "good_state": Column("good\nstate", 1, "Good state: share of arms in the good state.", percent=True),
+    "gini": Column("Gini", 2, "Gini: inequality of the pulls, 0 if all arms get the same number."),
+    "smallest_exposure": Column(
+        "smallest\nexposure", 3, "Smallest exposure: share of steps at which the least pulled arm was pulled."
+    ),
+    "longest_wait": Column("longest\nwait", 0, "Longest wait: most steps that any arm went without a pull."),
+    "first_valid_episode": Column(
+        "t0", 0, "t0: the last episode at which some eta was 1 or more; the paper's bound applies after it."
+    ),
+    "coverage_gap": Column(
+        "G", 0, "G: most episodes between two in which an arm was seen in both states under both actions."
+    ),
+}
