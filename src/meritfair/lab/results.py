@@ -21,20 +21,19 @@ from meritfair.core.tables import SUFFIXES as NUMBERS
 from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
 from meritfair.core.texts import several
 from meritfair.lab.manifest import Manifest
-from meritfair.lab.resampling import weights
 from meritfair.lab.store import Store
 from meritfair.lab.tasks import CURVES, Outcome, join, read_shard
 from meritfair.lab.wording import Wording
+from meritfair.simulation.bootstrap import intervals
 from meritfair.simulation.comparison import COLUMNS, Column
-from meritfair.simulation.metrics import Interval
 
 if TYPE_CHECKING:
     from os import PathLike
 
     import pandas as pd
 
-    from meritfair.core.arrays import FloatArray
     from meritfair.lab.spec import Setting
+    from meritfair.simulation.bootstrap import Interval
 
 __all__ = ["SHOWN", "SUFFIXES", "Results", "load", "read_results"]
 
@@ -78,7 +77,7 @@ class Results:
     @cached_property
     def measures(self) -> dict[Setting, dict[str, Interval]]:
         """All measures of each setting by name, means over runs with 95 % bootstrap intervals."""
-        return {setting: _intervals(found.measures, setting.seed) for setting, found in self.outcomes.items()}
+        return {setting: intervals(found.measures, setting.seed) for setting, found in self.outcomes.items()}
 
     @cached_property
     def wording(self) -> Wording:
@@ -211,17 +210,3 @@ def _in_order(setting: Setting) -> dict[str, Any]:
     values = {name: value for name, value in setting.settings().items() if name != "exposure_regret"}
     first = ("dataset", "n_arms", "budget", "policy", "merit", "episodes", "horizon")
     return {**{name: values[name] for name in first}, **values}
-
-
-def _intervals(measures: dict[str, FloatArray], seed: int) -> dict[str, Interval]:
-    """Return what `metrics.interval` does, for all measures at once: each resample is a weight for each run."""
-    values = np.stack(list(measures.values()), axis=1)
-    means, runs = values.mean(axis=0), len(values)
-    ends = np.full((2, len(means)), np.nan)
-    if runs > 1:
-        resampled = np.einsum("sr,rm->ms", weights(runs, seed)[1:], values)  # threads of a product would only wait
-        ends = np.quantile(resampled, [0.025, 0.975], axis=1)
-    return {
-        name: Interval(float(mean), float(low), float(high))
-        for name, mean, low, high in zip(measures, means, *ends, strict=True)
-    }

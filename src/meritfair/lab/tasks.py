@@ -63,7 +63,7 @@ _LIBRARIES = ("numba", "numpy", "pyarrow", "scipy")
 # What decides the numbers of a shard; what shows, audits or reports them does not.
 _SOURCES = (
     *(f"core/{name}.py" for name in ("arrays", "checks", "errors", "parsing", "seeding")),
-    *(f"simulation/{name}.py" for name in ("metrics", "problem", "run", "runner", "simulate")),
+    *(f"simulation/{name}.py" for name in ("bootstrap", "metrics", "problem", "run", "runner", "simulate")),
     *("datasets/*.py", "engine/*.py", "model/*.py", "policies/*.py", "lab/shards.py", "lab/spec.py", "lab/tasks.py"),
 )
 

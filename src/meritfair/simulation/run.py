@@ -25,7 +25,7 @@ from meritfair.model.benefit import benefit
 from meritfair.model.exposure import fair_exposure
 from meritfair.model.merit import merit_from_settings
 from meritfair.simulation import metrics
-from meritfair.simulation.metrics import Interval, interval
+from meritfair.simulation.bootstrap import Interval, interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
