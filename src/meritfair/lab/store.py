@@ -1,7 +1,7 @@
 """Where the shards of a sweep are kept: a folder with one file for each task, named by its key.
 
 A shard is put in place in one step, so a file under its name is whole, unless something outside went wrong; then its
-seal tells (`meritfair.lab.shards`). There is no index that could disagree with the files: what is done is what is
+seal tells (`meritfair.core.sealed`). There is no index that could disagree with the files: what is done is what is
 there. Shards of other specs or versions have other names; they are counted, and left alone.
 """
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meritfair.core.errors import FileError
+from meritfair.core.sealed import check_shard
 from meritfair.core.storage import write_whole
-from meritfair.lab.shards import check_seal
 from meritfair.lab.tasks import Outcome, Task, read_shard
 
 try:
@@ -53,7 +53,7 @@ class Store:
         """Put the shard of a task in place, in one step."""
         path = self.path(task)
         try:
-            check_seal(data, path.stem)
+            check_shard(data, path.stem)
         except ValueError as error:
             raise FileError(path, f"is not written, as what a worker returned is not its shard: {error}") from None
         write_whole(path, lambda temporary: temporary.write_bytes(data))
@@ -89,7 +89,7 @@ class Store:
                 missing.append(task)
                 continue
             try:
-                check_seal(data, self.path(task).stem)
+                check_shard(data, self.path(task).stem)
                 done.append(task)
             except ValueError:
                 damaged.append(task)

@@ -27,7 +27,7 @@ import meritfair
 from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.machine import check_memory
 from meritfair.core.parsing import split_settings
-from meritfair.lab.shards import pack, unpack
+from meritfair.core.sealed import pack_shard, unpack_shard
 from meritfair.policies import registry
 from meritfair.simulation.simulate import simulate
 
@@ -62,9 +62,9 @@ _CURVE, _BY_ARM = "_by_episode", "_by_arm"  # how the names of columns end
 _LIBRARIES = ("numba", "numpy", "pyarrow", "scipy")
 # What decides the numbers of a shard; what shows, audits or reports them does not.
 _SOURCES = (
-    *(f"core/{name}.py" for name in ("arrays", "checks", "errors", "parsing", "seeding")),
+    *(f"core/{name}.py" for name in ("arrays", "checks", "errors", "parsing", "sealed", "seeding")),
     *(f"simulation/{name}.py" for name in ("bootstrap", "metrics", "problem", "run", "runner", "simulate")),
-    *("datasets/*.py", "engine/*.py", "model/*.py", "policies/*.py", "lab/shards.py", "lab/spec.py", "lab/tasks.py"),
+    *("datasets/*.py", "engine/*.py", "model/*.py", "policies/*.py", "lab/spec.py", "lab/tasks.py"),
 )
 
 
@@ -264,7 +264,7 @@ def play_shard(task: Task, expected: Mapping[str, str]) -> bytes:
         outcome = play(task)
     except (Exception, SystemExit) as error:  # whatever a policy may raise: as text, since not all errors can travel
         raise TaskError(_words(error)) from error
-    return pack(_columns(outcome), {**task.about, "episodes": outcome.episodes.tolist()}, task.key)
+    return pack_shard(_columns(outcome), {**task.about, "episodes": outcome.episodes.tolist()}, task.key)
 
 
 def _words(error: BaseException) -> str:
@@ -302,7 +302,7 @@ def _columns(outcome: Outcome) -> dict[str, AnyArray]:
 
 def read_shard(task: Task, data: bytes) -> Outcome:
     """Return the outcome of a task from its shard; raise a ValueError if that is not whole, or of another task."""
-    columns, about = unpack(data, task.key)
+    columns, about = unpack_shard(data, task.key)
 
     def ending(suffix: str) -> dict[str, FloatArray]:
         return {name.removesuffix(suffix): columns.pop(name) for name in list(columns) if name.endswith(suffix)}
