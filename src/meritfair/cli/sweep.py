@@ -15,8 +15,7 @@ from meritfair.core.progress import bar
 
 if TYPE_CHECKING:
     from meritfair.lab.results import Results
-    from meritfair.lab.running import Sweep
-    from meritfair.lab.sweep import Failure, Tally
+    from meritfair.lab.sweep import Failure, Sweep, Tally
     from meritfair.lab.tasks import Task
 
 __all__ = ["EXAMPLES", "RESULTS_EXAMPLES", "results", "sweep"]
@@ -51,18 +50,17 @@ def sweep(
 
     Stopped at any time and in any way, the same command goes on where it was.
     """
-    from meritfair.lab.running import Sweep
-    from meritfair.lab.spec_file import SpecFile
+    from meritfair.lab.sweep import Sweep
 
     executor = make_executor(cluster, workers)
-    planned = Sweep(SpecFile.read(spec), out)
+    planned = Sweep.of(spec, out)
     unfinished = planned.unfinished()
     if not as_json:
         _announce(planned, unfinished)
     begin = time.perf_counter()
     try:
         with bar(keep=False) as tell:
-            planned.check(list(planned.tasks) if force else unfinished, tell)
+            planned.check(planned.tasks if force else unfinished, tell)
             tally = planned.play(executor=executor, workers=workers, force=force, progress=tell)
     except KeyboardInterrupt:
         total, left = len(planned.tasks), len(planned.unfinished())
@@ -86,8 +84,7 @@ def _announce(planned: Sweep, unfinished: list[Task]) -> None:
 
 
 def _tell(planned: Sweep, tally: Tally, seconds: float) -> None:
-    from meritfair.core.texts import several
-    from meritfair.lab.wording import duration
+    from meritfair.core.texts import duration, several
 
     say(f"played {several(tally.played, 'task')} in {duration(seconds)}, kept {tally.kept:,}")
     for file in tally.damaged:

@@ -6,8 +6,10 @@ runs do not depend on each other, so those that are there are a fair sample.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,10 +22,9 @@ from meritfair.core.storage import check_suffix
 from meritfair.core.tables import SUFFIXES as NUMBERS
 from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
 from meritfair.core.texts import several
-from meritfair.lab.manifest import Manifest
-from meritfair.lab.store import Store
-from meritfair.lab.tasks import CURVES, Outcome, join, read_shard
-from meritfair.lab.wording import Wording
+from meritfair.lab.spec import Setting
+from meritfair.lab.store import DamagedShardError, Manifest, Store
+from meritfair.lab.tasks import CURVES, Outcome, join
 from meritfair.simulation.bootstrap import intervals
 from meritfair.simulation.comparison import COLUMNS, Column
 
@@ -32,14 +33,13 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from meritfair.lab.spec import Setting
     from meritfair.simulation.bootstrap import Interval
 
-__all__ = ["SHOWN", "SUFFIXES", "Results", "load", "read_results"]
+__all__ = ["SUFFIXES", "Results", "Wording", "load", "read_results"]
 
 SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 # what people are shown of the measures, the rest is in files of numbers
-SHOWN = {
+_SHOWN = {
     "fairness_regret": COLUMNS["fairness_regret"],
     "exposure_regret": Column("exposure\nregret", 1),
     "good_state": COLUMNS["good_state"],
@@ -49,6 +49,89 @@ SHOWN = {
     "first_valid_episode": Column("t0", 0),
     "coverage_gap": Column("G", 0),
 }
+
+_HEADINGS = {"dataset": "data set", "n_arms": "arms", "budget": "budget", "merit": "merit"}  # these first
+_USUAL = {each.name: each.default for each in dataclasses.fields(Setting) if each.name != "own_arms"}
+_SELDOM = [name for name in _USUAL if name not in (*_HEADINGS, "episodes", "horizon", "policy", "seed")] + ["seed"]
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How to tell some settings apart.
+
+    Examples
+    --------
+    >>> same = {"dataset": "cpap", "n_arms": 20, "budget": 4, "episodes": 100}
+    >>> wording = Wording((Setting(policy="random", **same), Setting(policy="random", delta=0.1, **same)))
+    >>> wording.same
+    'random · cpap · 20 arms, 4 pulled · 100 episodes, 200 steps each · merit exponential:c=3 · seed 0'
+    >>> wording.problem(wording.settings[1]), wording.headings
+    (['delta 0.1'], ['delta', 'policy'])
+    """
+
+    settings: tuple[Setting, ...]
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """The names of what differs between settings, and always the policy, at the end."""
+        rows = [setting.settings() for setting in self.settings]
+        names = dict.fromkeys([*_HEADINGS, *_USUAL])
+        return (*(name for name in names if name != "policy" and len({row[name] for row in rows}) > 1), "policy")
+
+    @property
+    def several_policies(self) -> bool:
+        """Whether policies differ."""
+        return len({setting.policy for setting in self.settings}) > 1
+
+    @property
+    def headings(self) -> list[str]:
+        """What is above `texts`."""
+        return [_HEADINGS.get(name, name.replace("_", " ")) for name in self.varying]
+
+    def texts(self, setting: Setting) -> list[str]:
+        """Return the values of what differs, for one setting."""
+        values = {**setting.settings(), "dataset": self.dataset(setting)}
+        plain = {True: "yes", False: "no"}
+        return [plain[x] if isinstance(x := values[name], bool) else str(x) for name in self.varying]
+
+    @property
+    def same(self) -> str:
+        """What is the same for all, in one line."""
+        one = self.settings[0]
+        policy = [] if self.several_policies else [one.policy]
+        return " · ".join([*policy, *self._words(one, set(_USUAL) - set(self.varying))])
+
+    def problem(self, setting: Setting) -> list[str]:
+        """Return what differs but for the policy, in words, for one setting."""
+        return self._words(setting, set(self.varying))
+
+    def dataset(self, setting: Setting) -> str:
+        """Return the data set: arms of your own without their checksum, unless that tells two apart."""
+        name = setting.dataset.partition("@")[0]
+        return name if self._names[name] == 1 else setting.dataset
+
+    @cached_property
+    def _names(self) -> Counter[str]:
+        return Counter(text.partition("@")[0] for text in {setting.dataset for setting in self.settings})
+
+    def _words(self, setting: Setting, names: set[str]) -> list[str]:
+        """Return what a setting says under these names; of those that are seldom changed, only if they are."""
+        words = {
+            "dataset": self.dataset(setting),
+            "n_arms": several(setting.n_arms, "arm"),
+            "budget": f"{setting.budget} pulled",
+            "episodes": several(setting.episodes, "episode"),
+            "horizon": f"{setting.horizon} steps each",
+            "merit": f"merit {setting.merit}",
+            "seed": f"seed {setting.seed}",
+        }
+        for name, value in setting.settings().items():
+            if name not in words and (name in self.varying or value != _USUAL[name]):
+                label = name.replace("_", " ")
+                words[name] = f"{label} {value}" if not isinstance(value, bool) else label + ": no" * (not value)
+        groups = [["dataset"], ["n_arms", "budget"], ["episodes", "horizon"], ["merit"], *([name] for name in _SELDOM)]
+        said = ([words[name] for name in group if name in names and name in words] for group in groups)
+        return [", ".join(parts) for parts in said if parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +183,14 @@ class Results:
         if not self.missing:
             return ""
         damaged = f", {several(len(self.damaged), 'shard')} damaged" if self.damaged else ""
-        return f"{self.missing:,} of {total:,} tasks are missing{damaged}: the sweep's command goes on with them"
+        return f"{self.missing:,} of {total:,} tasks are missing{damaged}: run the sweep again to resume"
 
     @property
     def shown(self) -> dict[str, Column]:
         """The measures for people; regret on exposures only where it was measured and is not the same once more."""
         several_pulls = [found["exposure_regret"].mean for each, found in self.measures.items() if each.budget > 1]
         known = not np.isnan(several_pulls).all()
-        return {name: column for name, column in SHOWN.items() if name != "exposure_regret" or known}
+        return {name: column for name, column in _SHOWN.items() if name != "exposure_regret" or known}
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each setting: all it says, its runs, and each measure with ``…_low`` and ``…_high``."""
@@ -163,15 +246,16 @@ def read_results(folder: str | PathLike[str]) -> Results:
     parts: dict[Setting, list[Outcome]] = {}
     missing, damaged = 0, []
     for task in manifest.tasks:
-        data = store.data(task)
+        outcome = None
         try:
-            if data is not None:
-                parts.setdefault(task.setting, []).append(read_shard(task, data))
-                continue
-        except ValueError:
+            outcome = store.read(task)
+        except DamagedShardError:
             damaged.append(store.path(task))
-        missing += 1
-    outcomes = {setting: join(found) for setting, found in parts.items() if found}
+        if outcome is None:
+            missing += 1
+        else:
+            parts.setdefault(task.setting, []).append(outcome)
+    outcomes = {setting: join(found) for setting, found in parts.items()}
     return Results(place, manifest, outcomes, missing, tuple(damaged))
 
 

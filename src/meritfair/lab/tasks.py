@@ -29,7 +29,6 @@ from meritfair.core.machine import check_memory
 from meritfair.core.parsing import split_settings
 from meritfair.core.sealed import pack_shard, unpack_shard
 from meritfair.policies import registry
-from meritfair.simulation.simulate import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -209,22 +208,8 @@ def _origin(policy: str) -> str:
 
 def play(task: Task) -> Outcome:
     """Play the runs of a task."""
-    setting, numbers = task.setting, range(task.first, task.first + task.runs)
-    run = simulate(
-        setting.arms(numbers),
-        setting.make_policy(),
-        budget=setting.budget,
-        episodes=setting.episodes,
-        horizon=setting.horizon,
-        seed=setting.seed,
-        first_run=task.first,
-        carry_states=setting.carry_states,
-        exposure_regret=setting.exposure_regret,
-        workers=1,
-        criterion=setting.criterion,
-        confidence=setting.confidence,
-    )
-    return _outcome(setting, numbers, run)
+    numbers = range(task.first, task.first + task.runs)
+    return _outcome(task.setting, numbers, task.setting.play(numbers))
 
 
 def _outcome(setting: Setting, numbers: range, run: Run) -> Outcome:
