@@ -264,7 +264,7 @@ SOME = "Ada,1,0,1\nAda,2,1,0\n"
         ("", "log.csv: is empty"),
         (HEADER, "log.csv: has no observations in it, only a header"),
         ("arm,round,state\nAda,1,1\n", "log.csv, line 1: lacks the column action; it has arm, round, state"),
-        ("arm,round,state,action,state\n", "log.csv, line 1, column state: the column stands there twice"),
+        ("arm,round,state,action,state\n", "log.csv, line 1, column state: duplicate column"),
         (HEADER + SOME + "Ada,3,1\n", "line 4: has 3 of the 4 columns of the header"),
         (HEADER + SOME + ",3,1,0\n", "line 4, column arm: the cell is empty"),
         (HEADER + SOME + "Ada,3.5,1,0\n", "line 4, column round: must be a whole number, got '3.5'"),

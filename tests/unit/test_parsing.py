@@ -63,7 +63,7 @@ def test_what_is_no_setting_is_refused(text: str) -> None:
     [(split_settings, "cpap:noise=1,noise=2"), (split_inner, "exponential:c=1:c=1"), (split_inner, "power:a=1,a =2")],
 )
 def test_a_setting_is_there_once(split: Any, text: str) -> None:
-    with pytest.raises(mf.InputError, match=rf"the setting '(noise|c|a)' is there twice in '{text}'"):
+    with pytest.raises(mf.InputError, match=rf"duplicate setting '(noise|c|a)' in '{text}'"):
         split(text)
 
 

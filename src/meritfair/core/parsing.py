@@ -51,7 +51,7 @@ def _split(text: str, separators: str) -> tuple[str, dict[str, Any]]:
         if not equals or not key.strip():
             raise InputError(f"settings are written name:key=value,key=value, got {text!r}")
         if key.strip() in settings:
-            raise InputError(f"the setting {key.strip()!r} is there twice in {text!r}")
+            raise InputError(f"duplicate setting {key.strip()!r} in {text!r}")
         settings[key.strip()] = _value(value.strip())
     return name.strip(), settings
 

@@ -24,7 +24,6 @@ import os
 import re
 import signal
 import sys
-import warnings
 from collections import defaultdict
 from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures import wait as wait_for_all
@@ -34,8 +33,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from meritfair.core.errors import FileError, InputError, MeritfairError, MissingExtraError
+from meritfair.core.storage import naming
 from meritfair.lab.executors import check_workers
-from meritfair.lab.tasks import versions
+from meritfair.lab.tasks import differences, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -50,7 +50,7 @@ PATIENCE = 300.0  # seconds to wait for a first worker
 ANSWER = 30.0  # seconds for workers to say which versions they have
 SILENCE = 60.0  # seconds for a scheduler to answer: a busy one may take some
 _BEAT = 5.0  # seconds between questions to the scheduler
-_IDLE = 6  # answers without any worker before that is told
+_IDLE = 6  # answers without any worker before that is reported
 _GLANCE = 0.1  # seconds between looks at the connection
 _SUBMISSIONS = 5  # of one call, if connections are lost on the way
 # those to which dask gives a handler that writes to standard error
@@ -105,7 +105,7 @@ def cluster(address: str, *, patience: float = PATIENCE, say: _Say | None = None
 @contextmanager
 def _connected(place: int | str, patience: float, say: _Say) -> Iterator[Executor]:
     """Connect to a cluster, see that it can be used, and leave nothing behind."""
-    with _quiet(), _client(place, say) as client:
+    with _quiet(), _client(place) as client:
         shown = place if isinstance(place, str) else f"local:{place}"
         _await_worker(client, shown, patience, say)
         _check_versions(_answers(client, shown, say), versions(), shown)
@@ -155,10 +155,10 @@ def _place(address: str) -> int | str:
 
 def _address_in(path: Path) -> str:
     """Return the address in a file that a scheduler has written."""
+    with naming(path, "cannot be read (is the scheduler running?)"):
+        content = path.read_bytes()
     try:
-        address = json.loads(path.read_bytes())["address"]
-    except OSError as error:
-        raise FileError(path, f"cannot be read: {error.strerror}; is the scheduler running?") from None
+        address = json.loads(content)["address"]
     except (ValueError, KeyError, TypeError, RecursionError):
         address = None
     if not isinstance(address, str) or "://" not in address:
@@ -182,10 +182,10 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _client(place: int | str, say: _Say) -> Iterator[Any]:
+def _client(place: int | str) -> Iterator[Any]:
     """Connect to a cluster, which is started first if it is a number of workers."""
     if isinstance(place, str):
-        with _connect(place, say) as client:
+        with _connect(place) as client:
             yield client
         return
     from dask import config
@@ -217,20 +217,13 @@ def _client(place: int | str, say: _Say) -> Iterator[Any]:
                         os.kill(nanny.pid, signal.SIGTERM)
 
 
-def _connect(address: str, say: _Say) -> Any:
-    """Return a client of a running scheduler."""
-    from distributed.versions import VersionMismatchWarning
-
+def _connect(address: str) -> Any:
+    """Return a client of a running scheduler; dask itself warns if its versions there and here do not match."""
     _knock(address)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", VersionMismatchWarning)
-        try:
-            client = _dask().Client(address, timeout=CONNECT, set_as_default=False)
-        except OSError as error:
-            raise ClusterError(f"no dask scheduler answers at {address}: {error}") from None
-    for warning in caught:
-        say(f"the cluster may misunderstand this process: {warning.message}")
-    return client
+    try:
+        return _dask().Client(address, timeout=CONNECT, set_as_default=False)
+    except OSError as error:
+        raise ClusterError(f"no dask scheduler answers at {address}: {error}") from None
 
 
 def _knock(address: str) -> None:
@@ -287,26 +280,26 @@ def _answers(client: Any, shown: str, say: _Say) -> Mapping[str, Any]:
 def _check_versions(found: Mapping[str, Any], ours: Mapping[str, str], shown: str) -> None:
     """Refuse workers that would play differently, with a table of who has what."""
     groups: dict[str, list[str]] = defaultdict(list)
-    differing: set[str] = set()
+    here: dict[str, str] = {}
     for worker, answer in found.items():
         if isinstance(answer, OSError):  # it has gone in the meantime
             continue
         if isinstance(answer, Exception):
             groups[f"cannot load meritfair ({answer})"].append(worker)
-        elif names := {name for name in {*ours, *answer} if answer.get(name) != ours.get(name)}:
-            differing |= names
-            groups[_listed(answer, names)].append(worker)
+        elif different := differences(answer, ours):
+            here |= {name: ours_is for name, (_, ours_is) in different.items()}
+            groups[_listed({name: has for name, (has, _) in different.items()})].append(worker)
     if groups:
-        here = f"\n  here: {_listed(ours, differing or {'meritfair'})};"
         there = "".join(f"\n  {_named(workers)}: {has};" for has, workers in groups.items())
         raise ClusterError(
-            f"workers at {shown} have other versions than this process:{here}{there}"
+            f"workers at {shown} have other versions than this process:"
+            f"\n  here: {_listed(here or {'meritfair': ours['meritfair']})};{there}"
             "\ninstall the same everywhere, and start those workers again"
         )
 
 
-def _listed(has: Mapping[str, str], names: set[str]) -> str:
-    return ", ".join(f"{name} {has.get(name, 'none')}" for name in sorted(names))
+def _listed(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
 def _named(workers: list[str]) -> str:

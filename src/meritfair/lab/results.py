@@ -25,7 +25,7 @@ from meritfair.core.texts import several
 from meritfair.lab.spec import Setting
 from meritfair.lab.store import DamagedShardError, Manifest, Store
 from meritfair.lab.tasks import CURVES, Outcome, join
-from meritfair.simulation.bootstrap import intervals
+from meritfair.simulation.bootstrap import interval_row, intervals
 from meritfair.simulation.comparison import COLUMNS, Column
 
 if TYPE_CHECKING:
@@ -194,15 +194,10 @@ class Results:
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each setting: all it says, its runs, and each measure with ``…_low`` and ``…_high``."""
-        rows = []
-        for setting, found in self.outcomes.items():
-            ends = {
-                name + end: value
-                for name, each in self.measures[setting].items()
-                for end, value in zip(("", "_low", "_high"), each, strict=True)
-            }
-            rows.append({**_in_order(setting), "runs": len(found.runs), **ends})
-        return rows
+        return [
+            {**_in_order(setting), "runs": len(self.outcomes[setting].runs), **interval_row(found)}
+            for setting, found in self.measures.items()
+        ]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a file, which replaces an old one once it is complete.

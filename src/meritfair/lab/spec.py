@@ -129,7 +129,7 @@ class Setting(_Common):
     design, floor, cap, ball, delta
         With `merit`, the fairness criterion and the confidence.
     authors, same_arms, carry_states : bool
-        The authors' own instances; all runs on one instance; states run on between episodes.
+        The authors' own instances; all runs on one instance; states carry over between episodes.
     exposure_regret : bool
         Measure it also where that takes an integral for each episode.
     seed : int

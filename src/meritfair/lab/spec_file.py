@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,13 +21,12 @@ from meritfair.core.parsing import as_inner, join_settings, split_inner, split_s
 from meritfair.core.storage import check_readable, check_suffix
 from meritfair.core.tables import SUFFIXES
 from meritfair.datasets import read_arms
-from meritfair.lab.spec import Spec, SpecError
+from meritfair.lab.spec import Setting, Spec, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from os import PathLike
 
-    from meritfair.lab.spec import Setting
     from meritfair.model.arms import Arms
 
 __all__ = ["SpecFile", "read_spec"]
@@ -178,30 +177,20 @@ def _line(text: str, key: str | None = None, position: int | None = None) -> int
             continue
         except RecursionError:
             return before + 1
-        if key in values:
-            inside = 0 if position is None else _line_of_element(lines[before:number], values[key], position)
+        if key is not None and key in values:
+            inside = 0 if position is None else _line_of_element(lines[before:number], key, position)
             return before + 1 + inside
         before = number
     return None
 
 
-def _line_of_element(lines: list[str], value: Any, position: int) -> int:
-    """Return in which line of a statement an element of its list stands, counted from 0; the first if unclear."""
-    if not isinstance(value, list) or len(lines) == 1:
-        return 0
-    elements = [_pattern(each) for each in value]
-    if position >= len(elements):
-        return 0
-    wanted, earlier = elements[position], elements[:position].count(elements[position])
-    code = [re.sub(r"^\s*#.*", "", line) for line in lines]
-    places = [number for number, line in enumerate(code) for _ in re.finditer(wanted, line)]
-    return places[earlier] if earlier < len(places) else 0
+def _line_of_element(lines: list[str], key: str, position: int) -> int:
+    """Return in which line of a statement an element of its list ends, counted from 0.
 
-
-def _pattern(element: Any) -> str:
-    """Return what an element of a list looks like."""
-    if isinstance(element, dict):
-        return rf"name\s*=\s*[\"']{re.escape(str(element.get('name')))}[\"']"
-    if isinstance(element, list):
-        return r"\[\s*" + r"\s*,\s*".join(re.escape(str(each)) for each in element) + r"\s*\]"
-    return rf"(?<!=)(?<!= )[\"']{re.escape(element)}[\"']" if isinstance(element, str) else re.escape(str(element))
+    The first lines of a list are a shorter list once it is closed after them.
+    """
+    for number in range(len(lines)):
+        with suppress(tomllib.TOMLDecodeError):
+            if len(tomllib.loads("".join(lines[: number + 1]) + "\n]")[key]) > position:
+                return number
+    return len(lines) - 1

@@ -22,7 +22,7 @@ from meritfair.core.errors import FileError
 from meritfair.core.sealed import check_shard
 from meritfair.core.storage import lock, naming, write_whole
 from meritfair.lab.spec import Setting
-from meritfair.lab.tasks import Outcome, Task, read_shard, versions
+from meritfair.lab.tasks import Outcome, Task, differences, read_shard, versions
 
 if TYPE_CHECKING:
     import os
@@ -196,8 +196,7 @@ class Manifest:
     @property
     def changed(self) -> dict[str, tuple[str, str]]:
         """Which versions are others than here: then and now, by name."""
-        here = versions()
-        return {name: (then, here.get(name, "none")) for name, then in self.versions.items() if then != here.get(name)}
+        return differences(self.versions, versions())
 
 
 def _from_content(content: Any) -> Manifest:

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from meritfair.core.errors import FileError, InputError, MeritfairError
 from meritfair.core.machine import available_cores
 from meritfair.core.parsing import split_settings
 from meritfair.core.progress import following
 from meritfair.lab.executors import check_workers, processes
-from meritfair.lab.spec import Spec
+from meritfair.lab.spec import Setting, Spec
 from meritfair.lab.spec_file import SpecFile
 from meritfair.lab.store import Store, keep_manifest
 from meritfair.lab.tasks import Outcome, Task, TaskError, join, play, play_shard
@@ -37,14 +37,11 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from meritfair.core.progress import Progress
-    from meritfair.lab.spec import Setting
 
     _Tell = Callable[[str, int, int], None]
 
 __all__ = ["Failure", "Sweep", "Tally", "outcomes", "run_spec", "run_sweep"]
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 _TRIES = 3  # for a task whose worker dies
 _AT_ONCE = 1000  # tasks that are submitted and not finished
 _GLANCE = 0.2  # seconds between looks at how far it is
@@ -295,10 +292,10 @@ class _Coordinator:
             self._playing[future] = task
             future.add_done_callback(self._finished.put)
 
-    def _hand_over(self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+    def _hand_over(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Submit a call to whoever is to carry it out."""
         try:
-            return self._pool.submit(function, *args, **kwargs)
+            return self._pool.submit(function, *args)
         except MeritfairError:
             raise
         except RuntimeError as error:  # a broken executor, or one that was shut down
@@ -369,7 +366,7 @@ def _samples(settings: Iterable[Setting]) -> tuple[Setting, ...]:
 
 
 def _try_out(settings: tuple[Setting, ...]) -> None:
-    """Play an episode of each setting, to compile what it needs; what goes wrong will go wrong again, and be told."""
+    """Play an episode of each setting, to compile what it needs; what fails here will fail again, and be reported."""
     for setting in settings:
         with suppress(Exception):
             play(Task(dataclasses.replace(setting, episodes=1), 0, 1))

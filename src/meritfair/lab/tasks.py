@@ -45,6 +45,7 @@ __all__ = [
     "TaskError",
     "VersionError",
     "curve_episodes",
+    "differences",
     "join",
     "play",
     "play_shard",
@@ -175,6 +176,18 @@ def versions() -> dict[str, str]:
     return {"meritfair": meritfair.__version__, "code": _code(), **_libraries()}
 
 
+def differences(ones: Mapping[str, str], others: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return which versions differ, both by name.
+
+    Examples
+    --------
+    >>> differences({"numpy": "2.1", "scipy": "1.1"}, {"numpy": "2.2", "scipy": "1.1"})
+    {'numpy': ('2.1', '2.2')}
+    """
+    both = {name: (ones.get(name, "none"), others.get(name, "none")) for name in sorted({*ones, *others})}
+    return {name: (one, other) for name, (one, other) in both.items() if one != other}
+
+
 @cache
 def _libraries() -> dict[str, str]:
     return {name: version(name) for name in _LIBRARIES}
@@ -268,14 +281,10 @@ def _check_versions(task: Task, expected: Mapping[str, str]) -> None:
             importlib.import_module(home)  # there the policy joins the registry
         except Exception as error:
             raise VersionError(f"a worker cannot import {home}, which has a policy: {error}") from error
-    here = task.versions
-    different = [
-        f"{name} is {here.get(name, 'missing')} instead of {expected.get(name, 'none')}"
-        for name in sorted({*here, *expected})
-        if here.get(name) != expected.get(name)
-    ]
+    different = differences(task.versions, expected)
     if different:
-        raise VersionError(f"a worker has other versions than the sweep: {', '.join(different)}")
+        words = ", ".join(f"{name} is {here} instead of {there}" for name, (here, there) in different.items())
+        raise VersionError(f"a worker has other versions than the sweep: {words}")
 
 
 def _columns(outcome: Outcome) -> dict[str, AnyArray]:

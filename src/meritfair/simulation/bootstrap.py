@@ -33,6 +33,7 @@ __all__ = [
     "Interval",
     "interval",
     "interval_of",
+    "interval_row",
     "intervals",
     "ratio",
     "ratio_interval",
@@ -50,6 +51,18 @@ class Interval(NamedTuple):
     mean: float
     low: float
     high: float
+
+
+def interval_row(found: Mapping[str, Interval]) -> dict[str, float]:
+    """Return intervals as part of a row of a table: each as ``name``, ``name_low`` and ``name_high``.
+
+    Examples
+    --------
+    >>> interval_row({"regret": Interval(2.0, 1.0, 3.0)})
+    {'regret': 2.0, 'regret_low': 1.0, 'regret_high': 3.0}
+    """
+    ends = ("", "_low", "_high")
+    return {name + end: value for name, each in found.items() for end, value in zip(ends, each, strict=True)}
 
 
 def interval(values: npt.ArrayLike, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
