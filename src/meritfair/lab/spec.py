@@ -281,21 +281,12 @@ class Spec(_Common):
 
     def settings(self) -> tuple[Setting, ...]:
         """Return every point of the product, policies changing fastest."""
-        same = {each.name: getattr(self, each.name) for each in dataclasses.fields(_Common)}
-        return tuple(
-            Setting(
-                dataset=dataset,
-                n_arms=n_arms,
-                budget=budget,
-                merit=merit,
-                policy=policy,
-                own_arms=self.own_arms.get(dataset),
-                **same,
-            )
-            for dataset, (n_arms, budget), merit, policy in product(
-                self.datasets, self.sizes, self.merits, self.policies
-            )
-        )
+        same: dict[str, Any] = {each.name: getattr(self, each.name) for each in dataclasses.fields(_Common)}
+        made = []
+        for dataset, (n_arms, budget), merit, policy in product(self.datasets, self.sizes, self.merits, self.policies):
+            point = {**same, "dataset": dataset, "n_arms": n_arms, "budget": budget, "merit": merit, "policy": policy}
+            made.append(Setting(**point, own_arms=self.own_arms.get(dataset)))
+        return tuple(made)
 
     def try_out(self, settings: Iterable[Setting], progress: Callable[[str, int, int], None] | None = None) -> None:
         """Play a single step of each of these settings, which finds what cannot be played before time is spent."""

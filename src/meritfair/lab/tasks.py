@@ -133,6 +133,23 @@ class Outcome:
     curves: dict[str, FloatArray]
     by_arm: dict[str, FloatArray]
 
+    def columns(self) -> dict[str, AnyArray]:
+        """Return all but setting and episodes as columns with a row for each run."""
+        curves = {name + _CURVE: values for name, values in self.curves.items()}
+        by_arm = {name + _BY_ARM: values for name, values in self.by_arm.items()}
+        return {"run": self.runs, **self.measures, **curves, **by_arm}
+
+    @classmethod
+    def from_columns(cls, setting: Setting, episodes: IntArray, columns: Mapping[str, AnyArray]) -> Outcome:
+        """Return the outcome with these `columns`."""
+        rest = dict(columns)
+
+        def ending(suffix: str) -> dict[str, FloatArray]:
+            return {name.removesuffix(suffix): rest.pop(name) for name in columns if name.endswith(suffix)}
+
+        runs, curves, by_arm = rest.pop("run"), ending(_CURVE), ending(_BY_ARM)
+        return cls(setting, runs, episodes, rest, curves, by_arm)
+
 
 def curve_episodes(episodes: int) -> IntArray:
     """Return at the end of which episodes curves are kept: some early ones, then evenly, to the last.
@@ -237,14 +254,10 @@ def _outcome(setting: Setting, numbers: range, run: Run) -> Outcome:
 
 def join(outcomes: Sequence[Outcome]) -> Outcome:
     """Return the outcomes of tasks of one setting as one, runs in order."""
-    parts = sorted(outcomes, key=lambda each: int(each.runs[0]))
-    first = parts[0]
-
-    def stacked(kind: str) -> dict[str, FloatArray]:
-        return {name: np.concatenate([getattr(each, kind)[name] for each in parts]) for name in getattr(first, kind)}
-
-    numbers = np.concatenate([each.runs for each in parts])
-    return Outcome(first.setting, numbers, first.episodes, stacked("measures"), stacked("curves"), stacked("by_arm"))
+    first, *_ = parts = sorted(outcomes, key=lambda each: int(each.runs[0]))
+    tables = [each.columns() for each in parts]
+    stacked = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    return Outcome.from_columns(first.setting, first.episodes, stacked)
 
 
 def play_shard(task: Task, expected: Mapping[str, str]) -> bytes:
@@ -262,7 +275,7 @@ def play_shard(task: Task, expected: Mapping[str, str]) -> bytes:
         outcome = play(task)
     except (Exception, SystemExit) as error:  # whatever a policy may raise: as text, since not all errors can travel
         raise TaskError(_words(error)) from error
-    return pack_shard(_columns(outcome), {**task.about, "episodes": outcome.episodes.tolist()}, task.key)
+    return pack_shard(outcome.columns(), {**task.about, "episodes": outcome.episodes.tolist()}, task.key)
 
 
 def _words(error: BaseException) -> str:
@@ -287,19 +300,7 @@ def _check_versions(task: Task, expected: Mapping[str, str]) -> None:
         raise VersionError(f"a worker has other versions than the sweep: {words}")
 
 
-def _columns(outcome: Outcome) -> dict[str, AnyArray]:
-    """Return an outcome as columns with a row for each run."""
-    curves = {name + _CURVE: values for name, values in outcome.curves.items()}
-    by_arm = {name + _BY_ARM: values for name, values in outcome.by_arm.items()}
-    return {"run": outcome.runs, **outcome.measures, **curves, **by_arm}
-
-
 def read_shard(task: Task, data: bytes) -> Outcome:
     """Return the outcome of a task from its shard; raise a ValueError if that is not whole, or of another task."""
     columns, about = unpack_shard(data, task.key)
-
-    def ending(suffix: str) -> dict[str, FloatArray]:
-        return {name.removesuffix(suffix): columns.pop(name) for name in list(columns) if name.endswith(suffix)}
-
-    runs, curves, by_arm = columns.pop("run"), ending(_CURVE), ending(_BY_ARM)
-    return Outcome(task.setting, runs, np.array(about["episodes"]), columns, curves, by_arm)
+    return Outcome.from_columns(task.setting, np.array(about["episodes"]), columns)
