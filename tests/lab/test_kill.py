@@ -1,4 +1,4 @@
-"""Sweeps that are killed, whoever and whenever: they go on to the same bytes, and what was finished stays."""
+"""Sweeps that are killed, whoever and whenever: they resume to the same bytes, and what was finished stays."""
 
 from __future__ import annotations
 
@@ -110,21 +110,21 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return content(folder)
 
 
-def disturb(folder: Path, kills: int, luck: random.Random) -> None:
+def disturb(folder: Path, kills: int, rng: random.Random) -> None:
     """Kill workers and coordinators at random, starting coordinators again; every finished shard must stay."""
     coordinator, hits = Coordinator(folder), 0
     seen: dict[str, tuple[int, int]] = {}
     (folder / "shards").mkdir(parents=True)
     for kill in range(kills):
-        wanted = len(places(folder)) + luck.choice([0, 1, 2])  # 0: perhaps before anything is played
+        wanted = len(places(folder)) + rng.choice([0, 1, 2])  # 0: perhaps before anything is played
         while coordinator.running and len(places(folder)) < wanted:
             time.sleep(0.005)
-        time.sleep(luck.choice([0.0, 0.01, 0.1, 0.3]))
+        time.sleep(rng.choice([0.0, 0.01, 0.1, 0.3]))
         seen |= places(folder)
         workers = coordinator.workers
         hits += coordinator.running
         if kill % 3 and workers:
-            os.kill(luck.choice(workers), signal.SIGKILL)
+            os.kill(rng.choice(workers), signal.SIGKILL)
             continue
         coordinator.process.kill()
         coordinator.end()
@@ -149,7 +149,7 @@ def test_a_sweep_that_is_killed_twenty_times_ends_in_the_same_bytes(
 @pytest.mark.parametrize("shards", [0, 3])
 def test_an_interrupt_stops_a_sweep_at_once(shards: int, reference: dict[str, bytes], tmp_path: Path) -> None:
     coordinator = Coordinator(tmp_path)
-    while not (tmp_path / "shards").is_dir():  # from here on it is at work
+    while not (tmp_path / "shards").is_dir():  # from here on it is running
         time.sleep(0.005)
     while len(places(tmp_path)) < shards:
         time.sleep(0.005)

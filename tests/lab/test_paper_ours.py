@@ -22,7 +22,7 @@ from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Result
 from meritfair.reproduction.designs import DESIGNS, misplaced
 from meritfair.reproduction.estimates import ESTIMATES, limits, within
 from meritfair.reproduction.pooled import POOLED
-from meritfair.simulation.metrics import Interval
+from meritfair.simulation.bootstrap import Interval
 
 ALL = (APPENDIX_A, ESTIMATES, POOLED, DESIGNS)
 FULL = Scale(runs=6)

@@ -19,7 +19,7 @@ from meritfair.reproduction.appendix_b import APPENDIX_B
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Scale
 from meritfair.reproduction.exposure import FIGURE_1, policy_exposure
 from meritfair.reproduction.regret import BUDGETS, FIGURES_2_TO_4, OPTIMAL_BOTH_WAYS
-from meritfair.simulation.metrics import Interval, interval
+from meritfair.simulation.bootstrap import Interval, interval
 
 FIGURE_2, FIGURE_3, FIGURE_4 = FIGURES_2_TO_4
 APPENDIX_B_C1, APPENDIX_B_C10 = APPENDIX_B

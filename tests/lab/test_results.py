@@ -21,16 +21,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import meritfair as mf
-from meritfair.lab import load, manifest, read_results, read_spec, run_spec, run_sweep
+from meritfair.lab import load, read_results, read_spec, run_spec, run_sweep, store
 from meritfair.lab import tasks as tasks_module
-from meritfair.lab.manifest import Manifest, keep_manifest
-from meritfair.lab.spec import Setting, Spec
-from meritfair.lab.spec_checks import SpecError
-from meritfair.lab.store import Store
+from meritfair.lab.results import Wording
+from meritfair.lab.spec import Setting, Spec, SpecError
+from meritfair.lab.store import Manifest, Store, keep_manifest
 from meritfair.lab.sweep import Tally
 from meritfair.lab.tasks import CURVES, Task, curve_episodes, play, tasks
-from meritfair.lab.wording import Wording
-from meritfair.simulation.metrics import interval
+from meritfair.simulation.bootstrap import interval
 
 SPEC = Spec(
     datasets=("cpap", "cpap:noise=0.2"),
@@ -194,7 +192,7 @@ def test_missing_tasks_are_told_and_the_rest_is_used(copy: Path) -> None:
     Store(copy).path(first).unlink()
     found = read_results(copy)
     assert (found.missing, found.damaged) == (1, ())
-    assert found.warning == "1 of 16 tasks are missing: the sweep's command goes on with them"
+    assert found.warning.startswith("1 of 16 tasks are missing: ")
     assert list(found.outcomes[first.setting].runs) == [10, 11]
     assert found.description.endswith("· 2 to 12 runs")
     with pytest.warns(UserWarning, match="found: 1 of 16 tasks are missing"):
@@ -264,7 +262,7 @@ def test_a_sweep_of_which_nothing_is_done(tmp_path: Path) -> None:
 def test_results_of_other_versions_can_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = read_results(folder)
     now = {**tasks_module.versions(), "numpy": "99.0"}
-    for module in (tasks_module, manifest):
+    for module in (tasks_module, store):
         monkeypatch.setattr(module, "versions", lambda: now)
     assert not Store(folder).path(tasks([SPEC])[0]).exists()  # today's shards would have other names
     found = read_results(folder)
@@ -383,9 +381,9 @@ def test_nothing_is_written_of_a_spec_that_cannot_be_played(tmp_path: Path) -> N
     assert not (tmp_path / "found").exists()
 
 
-def test_a_folder_in_which_another_sweep_is_at_work_stays_as_it_is(copy: Path) -> None:
+def test_a_folder_in_which_another_sweep_is_running_stays_as_it_is(copy: Path) -> None:
     before = (copy / "sweep.json").read_bytes()
-    with Store(copy).claim(), pytest.raises(mf.FileError, match="found: another sweep is at work in this folder"):
+    with Store(copy).claim(), pytest.raises(mf.FileError, match="found: another sweep is running in this folder"):
         run(small(), copy)
     assert (copy / "sweep.json").read_bytes() == before
 

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.lab.spec import Setting, Spec
-from meritfair.lab.spec_checks import SpecError
-from meritfair.lab.spec_file import _KEYS, SpecFile, read_spec, try_out
+from meritfair.lab.spec import Setting, Spec, SpecError
+from meritfair.lab.spec_file import _KEYS, SpecFile, read_spec
 from meritfair.lab.tasks import Task, tasks
 
 SMALL: dict[str, Any] = {"datasets": ("cpap",), "sizes": ((5, 1),), "policies": ("random",), "episodes": 10}
@@ -78,10 +77,10 @@ def test_numbers_are_of_one_type_whatever_was_given() -> None:
         ({"runs": True}, "runs must be a whole number, got True"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
         ({"authors": 1}, "authors must be true or false, got 1"),
-        ({"datasets": ()}, r"datasets must be a list of texts, with at least one, got \(\)"),
+        ({"datasets": ()}, r"datasets must be a non-empty list of texts, got \(\)"),
         ({"policies": ("random", 3)}, "policies: must be text, got 3"),
         ({"datasets": ({"name": "cpap"},)}, "datasets: must be text, got {'name': 'cpap'}"),
-        ({"policies": ("random", "none", "random")}, "policies: 'random' is there twice"),
+        ({"policies": ("random", "none", "random")}, "policies: 'random' is a duplicate"),
         ({"sizes": ((5, 1), (5, 6))}, "sizes: budget must be between 1 and the 5 arms, got 6"),
         ({"sizes": ((10**12, 1),)}, "sizes: 1 run of .* of 1,000,000,000,000 arms would take at least"),
         ({"sizes": ((10**23, 1),)}, "sizes: 1 run of .* would take at least"),
@@ -132,7 +131,7 @@ def test_trying_out_says_what_cannot_be_played_where() -> None:
     with pytest.raises(
         SpecError, match="'fawt-q:window=3' cannot be played on cpap with 20 arms and a budget of 4: win"
     ):
-        try_out(spec, spec.settings(), lambda *each: told.append(each))
+        spec.try_out(spec.settings(), lambda *each: told.append(each))
     assert told == [("checking", 0, 2), ("checking", 1, 2)]
 
 
@@ -235,15 +234,15 @@ WRONG = [
     ({"datasets": '{name = "cpap:noise=1"}'}, 2, "datasets: a table needs a plain name"),
     ({"datasets": '"clinic.csv"'}, 2, "datasets: clinic.csv: there is no such file"),
     ({"datasets": '"broken.csv"'}, 2, "datasets: broken.csv, line 1: lacks the columns p10, p11; it has arm, p00, p01"),
-    ({"datasets": "[]"}, 2, "datasets must be a list of texts, with at least one, got []"),
+    ({"datasets": "[]"}, 2, "datasets must be a non-empty list of texts, got []"),
     ({"sizes": "[[20, 4],\n [ 5,7 ]]"}, 4, "sizes: budget must be between 1 and the 5 arms, got 7"),
-    ({"sizes": "20"}, 3, "sizes must be a list of pairs of arms and budget, such as [[20, 4]], with at least"),
+    ({"sizes": "20"}, 3, "sizes must be a non-empty list of pairs of arms and budget, such as [[20, 4]], got"),
     ({"sizes": "[[true, 1]]"}, 3, "sizes: arms must be a whole number, got True"),
     ({"sizes": "[[20, 4], [20, 4.0]]"}, 3, "sizes: budget must be a whole number, got 4.0"),
     ({"policies": '["random",\n"merit-fare"]'}, 5, "policies: there is no policy 'merit-fare', did you mean 'merit"),
     ({"policies": "[1]"}, 4, "policies: must be text, or a table with a name, got 1"),
     ({"policies": '"random:c=1"'}, 4, "policies: random has no setting 'c'; it has none"),
-    ({"policies": '["random",\n "none",\n "random"]'}, 6, "policies: 'random' is there twice"),
+    ({"policies": '["random",\n "none",\n "random"]'}, 6, "policies: 'random' is a duplicate"),
     (
         {"policies": '["random",\n {name = "fawt-q", window = 3}]'},
         5,

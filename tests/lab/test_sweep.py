@@ -20,10 +20,9 @@ import pytest
 from meritfair.core.errors import FileError, InputError, MeritfairError
 from meritfair.lab import sweep
 from meritfair.lab.executors import WorkerDied, processes
-from meritfair.lab.running import run_spec
 from meritfair.lab.spec import Spec
 from meritfair.lab.store import Store
-from meritfair.lab.sweep import Tally, outcomes, run_sweep
+from meritfair.lab.sweep import Tally, outcomes, run_spec, run_sweep
 from meritfair.lab.tasks import Task, VersionError, play, play_shard, tasks
 
 SPEC = Spec(
@@ -115,7 +114,7 @@ def test_no_tasks_are_no_work(tmp_path: Path) -> None:
     assert run_sweep([], tmp_path / "new") == Tally(0, 0, (), (), 0)
 
 
-# ---- going on
+# ---- resuming
 
 
 class NotToBeUsed:
@@ -435,7 +434,7 @@ def test_bytes_that_are_no_shard_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
-    with Store(tmp_path).claim(), pytest.raises(FileError, match="another sweep is at work"):
+    with Store(tmp_path).claim(), pytest.raises(FileError, match="another sweep is running"):
         run_sweep(TASKS, tmp_path, executor=NotToBeUsed())
 
 

@@ -20,9 +20,9 @@ from meritfair.policies import registry
 from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import Lottery
 from meritfair.policies.registry import create_under
+from meritfair.simulation.bootstrap import Interval
 from meritfair.simulation.columns import Column
 from meritfair.simulation.comparison import Comparison, compare
-from meritfair.simulation.metrics import Interval
 from meritfair.simulation.plots import place_labels, plot_comparison, trade_off
 
 QUICK: dict[str, Any] = {"budget": 2, "episodes": 6, "horizon": 40, "seed": 3}

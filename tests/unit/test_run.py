@@ -11,6 +11,8 @@ import pytest
 import meritfair as mf
 from meritfair.simulation.plots import exposure_bars, plot_runs, regret_curve
 
+DATA = Path(__file__).parents[1] / "data"
+
 
 @pytest.fixture(scope="module")
 def run() -> mf.Run:
@@ -31,6 +33,17 @@ def test_a_saved_run_comes_back_whole(run: mf.Run, tmp_path: Path, suffix: str) 
             assert before.dtype == after.dtype
     assert str(back.summary()) == str(run.summary())  # as text, as some numbers may be NaN
     assert [f.name for f in tmp_path.iterdir()] == [f"run{suffix}"]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
+def test_a_file_of_an_earlier_version_comes_back(suffix: str) -> None:
+    # Saved by version 0.1.0, before its reader and writer became those of shards.
+    back = mf.Run.load(DATA / f"run-2{suffix}")
+    arms = mf.datasets.cpap(5, seed=1)
+    same = mf.simulate(arms, mf.MeritFair(), budget=1, episodes=10, horizon=20, runs=3, seed=2)
+    for field in dataclasses.fields(mf.Run)[1:]:
+        np.testing.assert_array_equal(getattr(back, field.name), getattr(same, field.name))
+    assert (back.settings["seed"], back.settings["problem"]["horizon"], back.runs) == (2, 20, 3)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".npz"])
@@ -161,6 +174,7 @@ def test_summary_holds_the_numbers_of_the_arrays(run: mf.Run) -> None:
     assert summary["fairness_regret"].low < total.mean() < summary["fairness_regret"].high
     assert summary["good_state"].mean == pytest.approx(run.reward.sum() / (4 * 6 * 30 * 20))
     assert summary["longest_wait"].mean == pytest.approx(run.longest_wait.max(axis=1).mean())
+    np.testing.assert_array_equal(run.t0, run.first_valid_episode)
     assert set(summary) >= {"jain", "gini", "hhi", "first_valid_episode", "coverage_gap"}
     assert np.isnan(summary["exposure_regret"].mean)  # several arms, one after another, and nobody asked
     exact = mf.simulate(run.arms, mf.MeritFair(design="exact"), budget=2, episodes=30, horizon=20, seed=3)

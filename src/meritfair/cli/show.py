@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from meritfair.simulation.metrics import Interval
+    from meritfair.simulation.bootstrap import Interval
 
 _WITH_INTERVAL = ("intervention_benefit", "fairness_regret", "exposure_regret")
 

@@ -16,8 +16,7 @@ from meritfair.core.texts import several
 
 if TYPE_CHECKING:
     from meritfair.lab.results import Results
-    from meritfair.lab.running import Sweep
-    from meritfair.lab.sweep import Failure, Tally
+    from meritfair.lab.sweep import Failure, Sweep, Tally
     from meritfair.lab.tasks import Task
 
 EXAMPLES = """A spec lists data sets, sizes, policies and merits; every combination is played:
@@ -49,18 +48,17 @@ def sweep(
 
     It can be stopped at any time: run the same command again to resume.
     """
-    from meritfair.lab.running import Sweep
-    from meritfair.lab.spec_file import SpecFile
+    from meritfair.lab.sweep import Sweep
 
     executor = work.executor()
-    planned = Sweep(SpecFile.read(spec), out)
+    planned = Sweep.of(spec, out)
     unfinished = planned.unfinished()
     if not as_json:
         _announce(planned, unfinished)
     begin = time.perf_counter()
     try:
         with bar(keep=False) as tell:
-            planned.check(list(planned.tasks) if work.force else unfinished, tell)
+            planned.check(planned.tasks if work.force else unfinished, tell)
             tally = planned.play(executor=executor, workers=work.workers, force=work.force, progress=tell)
     except KeyboardInterrupt:
         total, left = len(planned.tasks), len(planned.unfinished())
@@ -82,7 +80,7 @@ def _announce(planned: Sweep, unfinished: list[Task]) -> None:
 
 
 def _tell(planned: Sweep, tally: Tally, seconds: float) -> None:
-    from meritfair.lab.wording import duration
+    from meritfair.core.texts import duration
 
     say(f"played {several(tally.played, 'task')} in {duration(seconds)}, kept {tally.kept:,}")
     for file in tally.damaged:

@@ -1,4 +1,4 @@
-"""Files: of the right kind, and written so that they are there whole or not at all."""
+"""Files: checked before they are read, written whole or not at all, and locked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from meritfair.core.errors import FileError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["check_readable", "check_suffix", "locked", "write_whole"]
+__all__ = ["check_readable", "check_suffix", "lock", "locked", "naming", "write_whole"]
+
+
+@contextmanager
+def naming(path: Path, problem: str) -> Iterator[None]:
+    """Say which file an error of the system is about."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(path, f"{problem}: {error.strerror or error}") from None
 
 
 def check_suffix(path: Path, what: str, suffixes: tuple[str, ...]) -> str:
@@ -35,12 +44,10 @@ def check_suffix(path: Path, what: str, suffixes: tuple[str, ...]) -> str:
 
 def check_readable(path: Path) -> None:
     """Refuse a file that is not there, is no file, or may not be read."""
-    try:
+    with naming(path, "cannot be read"):
         if not path.is_file():
             raise FileError(path, "is not a file" if path.exists() else "there is no such file")
         path.open("rb").close()
-    except OSError as error:
-        raise FileError(path, f"cannot be read: {error.strerror or error}") from None
 
 
 def write_whole(path: Path, write: Callable[[Path], Any], *, private: bool = False) -> None:
@@ -51,7 +58,7 @@ def write_whole(path: Path, write: Callable[[Path], Any], *, private: bool = Fal
     can be read by its owner alone if it is `private`.
     """
     file = Path(os.path.realpath(path))
-    try:
+    with naming(path, "cannot be written"):
         mode = _mode(file, 0o600 if private else 0o666 & ~_umask())
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.stem}-", suffix=path.suffix)
         os.close(handle)
@@ -62,24 +69,37 @@ def write_whole(path: Path, write: Callable[[Path], Any], *, private: bool = Fal
             temporary.replace(file)
         finally:
             temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise FileError(path, f"cannot be written: {error.strerror or error}") from None
+
+
+def lock(handle: int, *, wait: bool = False) -> bool:
+    """Lock an open file or folder until it is closed or its process ends; return False if another has done so.
+
+    Where there are no such locks (Windows, some network drives) nobody is kept out.
+    """
+    with suppress(ImportError):
+        import fcntl
+
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return False
+        except OSError:  # no locks here
+            return True
+    return True
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Keep others who use this lock from the folder of a file meanwhile, in this process and in others.
 
-    The folder itself is locked, so nothing is left behind. Where there are no such locks (Windows, some network
-    drives) nobody is kept out: what is done meanwhile should take no longer than it has to.
+    The folder itself is locked, as by `lock`, so nothing is left behind. What is done meanwhile should take no longer
+    than it has to.
     """
     folder = -1
     try:
-        with suppress(ImportError, OSError):  # whether the folder can be written to, the writer will say
-            import fcntl
-
+        with suppress(OSError):  # whether the folder can be written to, the writer will say
             folder = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            lock(folder, wait=True)
         yield
     finally:
         if folder >= 0:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from meritfair.core.arrays import DateArray, FloatArray, IntArray
+    from meritfair.core.arrays import BoolArray, DateArray, FloatArray, IntArray
 
 __all__ = [
     "EMPTY",
@@ -89,19 +89,13 @@ class Table:
         except (TypeError, ValueError):
             row = next(row for row, cell in enumerate(cells) if not _is_number(cell))
             raise self.error(row, column, f"must be a number, got {cells[row]!r}") from None
-        wrong = np.flatnonzero(~((values >= low) & (values <= high)))  # also finds NaN
-        if len(wrong):
-            row = int(wrong[0])
-            raise self.error(row, column, f"must lie between {low:g} and {high:g}, got {cells[row]!r}")
+        self._check(column, (values >= low) & (values <= high), f"must lie between {low:g} and {high:g}")
         return values
 
     def whole_numbers(self, column: str, low: int, high: int = _LARGEST_WHOLE) -> IntArray:
         """Return a column as whole numbers between the bounds."""
         values = self.numbers(column, low, high)
-        wrong = np.flatnonzero(values != np.round(values))
-        if len(wrong):
-            row = int(wrong[0])
-            raise self.error(row, column, f"must be a whole number, got {self.columns[column][row]!r}")
+        self._check(column, values == np.round(values), "must be a whole number")
         return values.astype(np.int64)
 
     def rounds(self, column: str, low: int, high: int = _LARGEST_WHOLE) -> IntArray | DateArray:
@@ -114,10 +108,9 @@ class Table:
             return self.whole_numbers(column, low, high)
         meaning = {text: _date(text) for text in set(map(str, cells))}
         dates = [meaning[str(cell)] for cell in cells]
-        for row, day in enumerate(dates):
-            if day is None or day.dtype != first.dtype:
-                wanted = _DATES[np.datetime_data(first.dtype)[0]]
-                raise self.error(row, column, f"must be {wanted}, as in line {self.lines[0]}, got {cells[row]!r}")
+        same = np.array([day is not None and day.dtype == first.dtype for day in dates])
+        wanted = _DATES[np.datetime_data(first.dtype)[0]]
+        self._check(column, same, f"must be {wanted}, as in line {self.lines[0]}")
         return np.array(dates)
 
     def bits(
@@ -127,11 +120,15 @@ class Table:
         texts = ["" if cell is None else str(cell).strip().lower() for cell in self.columns[column]]
         meaning = {text: _bit(text) for text in set(texts)}
         values = np.fromiter(map(meaning.__getitem__, texts), np.int64, len(texts))
-        wrong = np.flatnonzero(values < (EMPTY if may_be_empty else 0))
+        self._check(column, values >= (EMPTY if may_be_empty else 0), wanted)
+        return values
+
+    def _check(self, column: str, right: BoolArray, wanted: str) -> None:
+        """Refuse the first cell that is not right."""
+        wrong = np.flatnonzero(~right)
         if len(wrong):
             row = int(wrong[0])
             raise self.error(row, column, f"{wanted}, got {self.columns[column][row]!r}")
-        return values
 
 
 def numbered(labels: Iterable[object]) -> tuple[tuple[str, ...], IntArray]:

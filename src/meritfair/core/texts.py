@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["for_figure", "from_spreadsheet", "printable", "several", "to_spreadsheet"]
+__all__ = ["duration", "for_figure", "from_spreadsheet", "printable", "several", "to_spreadsheet"]
 
 # Control characters, separators of lines, marks that change the direction of all that follows, and surrogates, which
 # cannot be encoded. Joiners and no-break spaces stay: names have them.
@@ -59,3 +59,17 @@ def several(number: int, word: str, plural: str = "") -> str:
     ('1 run', '1,000 runs', '2 policies')
     """
     return f"{number:,} {word if number == 1 else plural or word + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    Examples
+    --------
+    >>> duration(4.2), duration(252), duration(7322)
+    ('4 s', '4 min 12 s', '2 h 2 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -2,8 +2,14 @@
 
 A call travels to a worker as a pickle, and its result comes back the same way through the scheduler. So workers need
 neither the folder of the sweep nor a way to reach this machine, only the same code: a cluster whose workers have other
-versions is refused before anything is played. Results are fetched as they come, and the cluster keeps none. What is
-lost on the way is submitted again (`meritfair.lab.cluster_executor`).
+versions is refused before anything is played. Results are fetched as they come, and the cluster keeps none.
+
+- *A worker dies.* Dask starts its calls on another one. A call that was at a dying worker more often than the scheduler
+  allows comes back as ``KilledWorker``; so do innocent ones that only waited there. Hence each gets a second chance,
+  one suspect at a time. If its workers die again it fails, with `WorkersDied`, and the others continue.
+- *The connection is lost, or the cluster restarted.* Dask gives up all calls of a client that it loses, and the client
+  tries to reach the scheduler again for some seconds. If it does, unfinished calls are submitted once more, else
+  each fails with `ClusterError`. A scheduler that says nothing for `SILENCE` seconds counts as lost.
 
 When this process ends, by an interrupt or in whichever way, the scheduler drops the calls that wait; those under way
 end by themselves. A cluster that was started here ends too; one that was found is never shut down.
@@ -18,34 +24,51 @@ import os
 import re
 import signal
 import sys
-import warnings
 from collections import defaultdict
+from concurrent.futures import CancelledError, Executor, Future
+from concurrent.futures import wait as wait_for_all
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from meritfair.core.errors import FileError, InputError, MissingExtraError
-from meritfair.lab.cluster_executor import ClusterError, ClusterExecutor, WorkersDied
+from meritfair.core.errors import FileError, InputError, MeritfairError, MissingExtraError
+from meritfair.core.storage import naming
 from meritfair.lab.executors import check_workers
-from meritfair.lab.tasks import versions
+from meritfair.lab.tasks import differences, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from concurrent.futures import Executor
     from contextlib import AbstractContextManager
+
+    _Say = Callable[[str], None]
 
 __all__ = ["ClusterError", "WorkersDied", "cluster"]
 
 CONNECT = 10.0  # seconds to reach a scheduler, at first or again
 PATIENCE = 300.0  # seconds to wait for a first worker
 ANSWER = 30.0  # seconds for workers to say which versions they have
+SILENCE = 60.0  # seconds for a scheduler to answer: a busy one may take some
+_BEAT = 5.0  # seconds between questions to the scheduler
+_IDLE = 6  # answers without any worker before that is reported
+_GLANCE = 0.1  # seconds between looks at the connection
+_SUBMISSIONS = 5  # of one call, if connections are lost on the way
 # those to which dask gives a handler that writes to standard error
 _LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado", "tornado.application", "bokeh")
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
-def cluster(
-    address: str, *, patience: float = PATIENCE, say: Callable[[str], None] | None = None
-) -> AbstractContextManager[Executor]:
+
+class ClusterError(MeritfairError):
+    """A cluster cannot be used, or is lost: nothing more can be played there."""
+
+
+class WorkersDied(Exception):  # noqa: N818
+    """A call took all its workers down, each time it was tried: that is its own failure, and others continue."""
+
+
+def cluster(address: str, *, patience: float = PATIENCE, say: _Say | None = None) -> AbstractContextManager[Executor]:
     """Return a context manager that gives an `Executor` on a dask cluster.
 
     Parameters
@@ -80,13 +103,13 @@ def cluster(
 
 
 @contextmanager
-def _connected(place: int | str, patience: float, say: Callable[[str], None]) -> Iterator[Executor]:
+def _connected(place: int | str, patience: float, say: _Say) -> Iterator[Executor]:
     """Connect to a cluster, see that it can be used, and leave nothing behind."""
-    with _quiet(), _client(place, say) as client:
+    with _quiet(), _client(place) as client:
         shown = place if isinstance(place, str) else f"local:{place}"
         _await_worker(client, shown, patience, say)
         _check_versions(_answers(client, shown, say), versions(), shown)
-        executor = ClusterExecutor(client, shown, say)
+        executor = _ClusterExecutor(client, shown, say)
         try:
             yield executor
         finally:
@@ -119,7 +142,7 @@ def _place(address: str) -> int | str:
     kind, _, number = address.partition(":")
     if kind == "local":
         if not re.fullmatch(r"\d{1,9}", number, re.ASCII):
-            raise InputError(f"a local cluster is local:N, where N is how many workers there are, got {address!r}")
+            raise InputError(f"a local cluster is local:N, where N is the number of workers, got {address!r}")
         return check_workers(int(number))
     parts = re.fullmatch(r"(?:([a-z]+)://)?([^\s/:]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})/?", address)
     if parts is None:
@@ -132,10 +155,10 @@ def _place(address: str) -> int | str:
 
 def _address_in(path: Path) -> str:
     """Return the address in a file that a scheduler has written."""
+    with naming(path, "cannot be read (is the scheduler running?)"):
+        content = path.read_bytes()
     try:
-        address = json.loads(path.read_bytes())["address"]
-    except OSError as error:
-        raise FileError(path, f"cannot be read: {error.strerror}; is the scheduler running?") from None
+        address = json.loads(content)["address"]
     except (ValueError, KeyError, TypeError, RecursionError):
         address = None
     if not isinstance(address, str) or "://" not in address:
@@ -145,44 +168,24 @@ def _address_in(path: Path) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep dask's log from the terminal: what matters of it is said in our words. Handlers of users stay."""
-    removed = [
-        (logger, handler)
-        for logger in map(logging.getLogger, _LOGGERS)
-        for handler in logger.handlers
-        if type(handler) is logging.StreamHandler
-    ]
-    nowhere = logging.NullHandler()
-    for logger, handler in removed:
-        logger.removeHandler(handler)
-        logger.addHandler(nowhere)
+    """Keep dask's log off the terminal: what matters of it is said in our words. Handlers of users stay."""
+    loggers = map(logging.getLogger, _LOGGERS)
+    handlers = [handler for each in loggers for handler in each.handlers if type(handler) is logging.StreamHandler]
+    levels = [handler.level for handler in handlers]
+    for handler in handlers:
+        handler.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        for logger, handler in removed:
-            logger.removeHandler(nowhere)
-            logger.addHandler(handler)
+        for handler, level in zip(handlers, levels, strict=True):
+            handler.setLevel(level)
 
 
 @contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """Set a variable that processes started meanwhile shall have."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
-
-
-@contextmanager
-def _client(place: int | str, say: Callable[[str], None]) -> Iterator[Any]:
+def _client(place: int | str) -> Iterator[Any]:
     """Connect to a cluster, which is started first if it is a number of workers."""
     if isinstance(place, str):
-        with _connect(place, say) as client:
+        with _connect(place) as client:
             yield client
         return
     from dask import config
@@ -195,11 +198,12 @@ def _client(place: int | str, say: Callable[[str], None]) -> Iterator[Any]:
         "dashboard_address": "127.0.0.1:0",  # any free port: its web server cannot be left out, only the dashboard
         "scheduler_kwargs": {"dashboard": False, "allowed_failures": 1},
     }
+    settings = {
+        "distributed.deploy.lost-worker-timeout": "1 day",  # on a busy machine it takes time to start again
+        "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
+    }
     with (
-        _environment("DASK_LOGGING__DISTRIBUTED", "critical"),
-        config.set(
-            {"distributed.deploy.lost-worker-timeout": "1 day"}
-        ),  # on a busy machine it takes time to start again
+        config.set(settings),
         dask.LocalCluster(n_workers=place, **options) as started,
         dask.Client(started, set_as_default=False) as client,
     ):
@@ -213,20 +217,13 @@ def _client(place: int | str, say: Callable[[str], None]) -> Iterator[Any]:
                         os.kill(nanny.pid, signal.SIGTERM)
 
 
-def _connect(address: str, say: Callable[[str], None]) -> Any:
-    """Return a client of a running scheduler."""
-    from distributed.versions import VersionMismatchWarning
-
+def _connect(address: str) -> Any:
+    """Return a client of a running scheduler; dask itself warns if its versions there and here do not match."""
     _knock(address)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", VersionMismatchWarning)
-        try:
-            client = _dask().Client(address, timeout=CONNECT, set_as_default=False)
-        except OSError as error:
-            raise ClusterError(f"no dask scheduler answers at {address}: {error}") from None
-    for warning in caught:
-        say(f"the cluster may misunderstand this process: {warning.message}")
-    return client
+    try:
+        return _dask().Client(address, timeout=CONNECT, set_as_default=False)
+    except OSError as error:
+        raise ClusterError(f"no dask scheduler answers at {address}: {error}") from None
 
 
 def _knock(address: str) -> None:
@@ -251,7 +248,7 @@ def _knock(address: str) -> None:
         runner.stop()
 
 
-def _await_worker(client: Any, shown: str, patience: float, say: Callable[[str], None]) -> None:
+def _await_worker(client: Any, shown: str, patience: float, say: _Say) -> None:
     """Wait until there is somebody to work."""
     try:
         client.wait_for_workers(1, timeout=min(1.0, patience))
@@ -264,7 +261,7 @@ def _await_worker(client: Any, shown: str, patience: float, say: Callable[[str],
         raise ClusterError(f"no worker came to the cluster at {shown} within {patience:g} s") from None
 
 
-def _answers(client: Any, shown: str, say: Callable[[str], None]) -> Mapping[str, Any]:
+def _answers(client: Any, shown: str, say: _Say) -> Mapping[str, Any]:
     """Return the versions of each worker, or why it cannot say them."""
 
     async def ask() -> Mapping[str, Any]:
@@ -283,26 +280,26 @@ def _answers(client: Any, shown: str, say: Callable[[str], None]) -> Mapping[str
 def _check_versions(found: Mapping[str, Any], ours: Mapping[str, str], shown: str) -> None:
     """Refuse workers that would play differently, with a table of who has what."""
     groups: dict[str, list[str]] = defaultdict(list)
-    differing: set[str] = set()
+    here: dict[str, str] = {}
     for worker, answer in found.items():
         if isinstance(answer, OSError):  # it has gone in the meantime
             continue
         if isinstance(answer, Exception):
             groups[f"cannot load meritfair ({answer})"].append(worker)
-        elif names := {name for name in {*ours, *answer} if answer.get(name) != ours.get(name)}:
-            differing |= names
-            groups[_listed(answer, names)].append(worker)
+        elif different := differences(answer, ours):
+            here |= {name: ours_is for name, (_, ours_is) in different.items()}
+            groups[_listed({name: has for name, (has, _) in different.items()})].append(worker)
     if groups:
-        here = f"\n  here: {_listed(ours, differing or {'meritfair'})};"
         there = "".join(f"\n  {_named(workers)}: {has};" for has, workers in groups.items())
         raise ClusterError(
-            f"workers at {shown} have other versions than this process:{here}{there}"
+            f"workers at {shown} have other versions than this process:"
+            f"\n  here: {_listed(here or {'meritfair': ours['meritfair']})};{there}"
             "\ninstall the same everywhere, and start those workers again"
         )
 
 
-def _listed(has: Mapping[str, str], names: set[str]) -> str:
-    return ", ".join(f"{name} {has.get(name, 'none')}" for name in sorted(names))
+def _listed(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
 def _named(workers: list[str]) -> str:
@@ -315,3 +312,103 @@ def _named(workers: list[str]) -> str:
     """
     few = ", ".join(workers[:3])
     return few if len(workers) <= 3 else f"{few} and {len(workers) - 3} more"
+
+
+class _ClusterExecutor(Executor):
+    """Submits calls to a cluster, and sees each of them through."""
+
+    def __init__(self, client: Any, shown: str, say: _Say) -> None:
+        self._client, self._shown, self._say = client, shown, say
+        self._loop: asyncio.AbstractEventLoop = client.loop.asyncio_loop
+        self._pending: set[Future[Any]] = set()
+        self._one_suspect = asyncio.Lock()
+        self._closed = False
+        self._loop.set_exception_handler(_log)
+        self._watch = asyncio.run_coroutine_threadsafe(self._watch_over(), self._loop)
+
+    def submit(self, fn: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_R]:
+        if self._closed:
+            raise RuntimeError("cannot submit to a cluster after its shutdown")
+        self._check_connection()
+        call = partial(fn, *args, **kwargs)  # dask would look for keys and futures among arguments of its own
+        future = asyncio.run_coroutine_threadsafe(self._see_through(call), self._loop)
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._closed = True
+        pending = list(self._pending)
+        if cancel_futures:
+            for future in pending:
+                future.cancel()
+        if wait:
+            wait_for_all(pending)
+        self._watch.cancel()
+
+    async def _see_through(self, call: Callable[[], _R]) -> _R:
+        """Return what a call returns; one that is suspected to kill its workers is tried again, one at a time."""
+        from distributed.scheduler import KilledWorker
+
+        try:
+            return await self._carry_out(call)
+        except KilledWorker:
+            pass
+        async with self._one_suspect:
+            try:
+                return await self._carry_out(call)
+            except KilledWorker as error:
+                deaths, last = 2 * (error.allowed_failures + 1), error.last_worker.address
+                raise WorkersDied(
+                    f"{deaths} workers died with this task, the last at {last}, perhaps for lack of memory"
+                ) from None
+
+    async def _carry_out(self, call: Callable[[], _R]) -> _R:
+        """Return what a call returns, over losses of the connection."""
+        for _ in range(_SUBMISSIONS):
+            future = self._client.submit(call, pure=False)
+            try:
+                result: _R = await future
+                return result
+            except (CancelledError, OSError):  # of dask, unless the call itself raised it
+                if future.status == "error":
+                    raise
+                await self._reconnected()
+            finally:
+                future.release()
+        raise ClusterError(self._lost("dropped a task again and again"))
+
+    async def _reconnected(self) -> None:
+        """Wait while dask tries to reach the scheduler again."""
+        await asyncio.sleep(_GLANCE)
+        while self._client.status == "connecting":
+            await asyncio.sleep(_GLANCE)
+        self._check_connection()
+
+    def _check_connection(self) -> None:
+        if self._client.status in ("closing", "closed"):
+            raise ClusterError(self._lost("does not answer any more"))
+
+    def _lost(self, how: str) -> str:
+        return f"the cluster at {self._shown} {how}; what is finished is kept; run again to resume"
+
+    async def _watch_over(self) -> None:
+        """Ask the scheduler now and then: give it up if it is silent, and tell if no worker is left."""
+        idle = 0
+        while True:
+            await asyncio.sleep(_BEAT)
+            try:
+                workers = await asyncio.wait_for(self._client.nthreads(), SILENCE)
+            except TimeoutError:
+                await self._client.close()  # ends all that waits
+                return
+            except (OSError, AttributeError):  # the connection is being lost: whoever waits will notice
+                continue
+            idle = 0 if workers or not self._pending else idle + 1
+            if idle == _IDLE:  # those that only start again are back before
+                self._say(f"the cluster at {self._shown} has no worker left; waiting for one ...")
+
+
+def _log(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+    """Put what asyncio would tell everyone, as of calls that are cancelled in dask's midst, where dask's log goes."""
+    logging.getLogger("distributed").error(context["message"], exc_info=context.get("exception"))

@@ -17,9 +17,9 @@ import signal
 import subprocess
 import sys
 import threading
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from meritfair.core.checks import check_whole
@@ -48,11 +48,11 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 
 class WorkerDied(BrokenExecutor):
-    """The process that carried out a call has died; the others go on."""
+    """The process that carried out a call has died; the others continue."""
 
 
 def check_workers(workers: Any) -> int:
-    """Return how many worker processes to start, if the machine can bear so many."""
+    """Return how many worker processes to start, if the machine can bear that many."""
     most = _PER_CORE * available_cores()
     return check_whole("workers", workers, 1, most, f"{most} ({_PER_CORE} for each core)")
 
@@ -76,18 +76,17 @@ def processes(workers: int | None = None) -> Iterator[Processes]:
         pool.stop()
 
 
-class Processes(Executor):
-    """So many processes; each is started again if it dies."""
+class Processes(ThreadPoolExecutor):
+    """That many processes, each fed by a thread of its own and started again if it dies."""
 
     def __init__(self, workers: int) -> None:
-        self._calls: SimpleQueue[tuple[Future[Any], _Call] | None] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._closed = self._stopped = False
+        super().__init__(workers, "meritfair-worker")
+        self._lock, self._mine = threading.Lock(), threading.local()
+        self._stopped = False
         self._workers: set[_Worker] = set()
-        names = (f"meritfair-worker-{number}" for number in range(workers))
-        self._threads = [threading.Thread(target=self._serve, name=name, daemon=True) for name in names]
-        for thread in self._threads:
-            thread.start()
+        self._open: set[Future[Any]] = set()
+        for _ in range(workers):
+            super().submit(self._worker)  # all start at once
 
     @property
     def pids(self) -> list[int]:
@@ -96,66 +95,48 @@ class Processes(Executor):
             return sorted(worker.pid for worker in self._workers)
 
     def submit(self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        future: Future[_T] = Future()
-        with self._lock:
-            if self._closed:
-                raise RuntimeError("there is no new call after the shutdown")
-            self._calls.put((future, (function, args, kwargs)))
+        future = super().submit(self._call, (function, args, kwargs))
+        self._open.add(future)
+        future.add_done_callback(self._open.discard)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                for _ in self._threads:
-                    self._calls.put(None)
-        if cancel_futures:
-            self._cancel()
+        waiting = [*self._open] if cancel_futures else []
+        super().shutdown(wait=False, cancel_futures=cancel_futures)
+        for future in waiting:
+            if future.cancelled():
+                future.set_running_or_notify_cancel()  # tells those who wait
         if wait:
-            for thread in self._threads:
-                thread.join()
+            super().shutdown()
+            for worker in [*self._workers]:
+                self._remove(worker)
 
     def stop(self) -> None:
         """End all processes at once; calls that wait are cancelled, others raise `WorkerDied`."""
         with self._lock:
             self._stopped = True
+        self.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
             for worker in self._workers:
                 worker.kill()
-        self.shutdown(cancel_futures=True)
+        self.shutdown()
 
-    def _cancel(self) -> None:
-        """Cancel the calls that nobody has begun."""
-        ends = 0
-        with suppress(Empty):
-            while True:
-                call = self._calls.get_nowait()
-                if call is None:
-                    ends += 1
-                else:
-                    call[0].cancel()
-                    call[0].set_running_or_notify_cancel()  # tells those who wait
-        for _ in range(ends):
-            self._calls.put(None)
-
-    def _serve(self) -> None:
-        """Feed one process, as long as there are calls."""
-        worker: _Worker | None = None
-        with suppress(MeritfairError, WorkerDied):  # those who call will hear of it
-            worker = self._start()
-        while (waiting := self._calls.get()) is not None:
-            future, call = waiting
-            if future.set_running_or_notify_cancel():
-                try:
-                    worker = worker or self._start()
-                    future.set_result(worker.call(call))
-                except BaseException as error:
-                    if worker is not None and isinstance(error, WorkerDied):
-                        self._remove(worker)
-                        worker = None
-                    future.set_exception(error)
-            del waiting, future, call  # not while waiting for the next
-        if worker is not None:
+    def _call(self, call: _Call) -> Any:
+        """Have a function called by the process of this thread."""
+        worker = self._worker()
+        try:
+            return worker.call(call)
+        except WorkerDied:
+            self._mine.worker = None
             self._remove(worker)
+            raise
+
+    def _worker(self) -> _Worker:
+        """Return the process of this thread, started if there is none, and ready for calls."""
+        found: _Worker | None = vars(self._mine).get("worker")
+        if found is None:
+            found = self._mine.worker = self._start()
+        return found
 
     def _start(self) -> _Worker:
         """Start a process that is ready for calls."""

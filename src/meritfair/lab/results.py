@@ -6,8 +6,10 @@ runs do not depend on each other, so those that are there are a fair sample.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,23 +22,20 @@ from meritfair.core.storage import check_suffix
 from meritfair.core.tables import SUFFIXES as NUMBERS
 from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
 from meritfair.core.texts import several
-from meritfair.lab.manifest import Manifest
-from meritfair.lab.resampling import weights
-from meritfair.lab.store import Store
-from meritfair.lab.tasks import CURVES, Outcome, join, read_shard
-from meritfair.lab.wording import Wording
+from meritfair.lab.spec import Setting
+from meritfair.lab.store import DamagedShardError, Manifest, Store
+from meritfair.lab.tasks import CURVES, Outcome, join
+from meritfair.simulation.bootstrap import interval_row, intervals
 from meritfair.simulation.columns import COLUMNS
-from meritfair.simulation.metrics import Interval
 
 if TYPE_CHECKING:
     from os import PathLike
 
     import pandas as pd
 
-    from meritfair.core.arrays import FloatArray
-    from meritfair.lab.spec import Setting
+    from meritfair.simulation.bootstrap import Interval
 
-__all__ = ["SHOWN", "SUFFIXES", "Results", "load", "read_results"]
+__all__ = ["SUFFIXES", "Results", "Wording", "load", "read_results"]
 
 SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 # what people are shown of the measures, the rest is in files of numbers
@@ -50,6 +49,89 @@ SHOWN = (
     "first_valid_episode",
     "coverage_gap",
 )
+
+_HEADINGS = {"dataset": "data set", "n_arms": "arms", "budget": "budget", "merit": "merit"}  # these first
+_USUAL = {each.name: each.default for each in dataclasses.fields(Setting) if each.name != "own_arms"}
+_SELDOM = [name for name in _USUAL if name not in (*_HEADINGS, "episodes", "horizon", "policy", "seed")] + ["seed"]
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How to tell some settings apart.
+
+    Examples
+    --------
+    >>> same = {"dataset": "cpap", "n_arms": 20, "budget": 4, "episodes": 100}
+    >>> wording = Wording((Setting(policy="random", **same), Setting(policy="random", delta=0.1, **same)))
+    >>> wording.same
+    'random · cpap · 20 arms, 4 pulled · 100 episodes, 200 steps each · merit exponential:c=3 · seed 0'
+    >>> wording.problem(wording.settings[1]), wording.headings
+    (['delta 0.1'], ['delta', 'policy'])
+    """
+
+    settings: tuple[Setting, ...]
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """The names of what differs between settings, and always the policy, at the end."""
+        rows = [setting.settings() for setting in self.settings]
+        names = dict.fromkeys([*_HEADINGS, *_USUAL])
+        return (*(name for name in names if name != "policy" and len({row[name] for row in rows}) > 1), "policy")
+
+    @property
+    def several_policies(self) -> bool:
+        """Whether policies differ."""
+        return len({setting.policy for setting in self.settings}) > 1
+
+    @property
+    def headings(self) -> list[str]:
+        """What is above `texts`."""
+        return [_HEADINGS.get(name, name.replace("_", " ")) for name in self.varying]
+
+    def texts(self, setting: Setting) -> list[str]:
+        """Return the values of what differs, for one setting."""
+        values = {**setting.settings(), "dataset": self.dataset(setting)}
+        plain = {True: "yes", False: "no"}
+        return [plain[x] if isinstance(x := values[name], bool) else str(x) for name in self.varying]
+
+    @property
+    def same(self) -> str:
+        """What is the same for all, in one line."""
+        one = self.settings[0]
+        policy = [] if self.several_policies else [one.policy]
+        return " · ".join([*policy, *self._words(one, set(_USUAL) - set(self.varying))])
+
+    def problem(self, setting: Setting) -> list[str]:
+        """Return what differs but for the policy, in words, for one setting."""
+        return self._words(setting, set(self.varying))
+
+    def dataset(self, setting: Setting) -> str:
+        """Return the data set: arms of your own without their checksum, unless that tells two apart."""
+        name = setting.dataset.partition("@")[0]
+        return name if self._names[name] == 1 else setting.dataset
+
+    @cached_property
+    def _names(self) -> Counter[str]:
+        return Counter(text.partition("@")[0] for text in {setting.dataset for setting in self.settings})
+
+    def _words(self, setting: Setting, names: set[str]) -> list[str]:
+        """Return what a setting says under these names; of those that are seldom changed, only if they are."""
+        words = {
+            "dataset": self.dataset(setting),
+            "n_arms": several(setting.n_arms, "arm"),
+            "budget": f"{setting.budget} pulled",
+            "episodes": several(setting.episodes, "episode"),
+            "horizon": f"{setting.horizon} steps each",
+            "merit": f"merit {setting.merit}",
+            "seed": f"seed {setting.seed}",
+        }
+        for name, value in setting.settings().items():
+            if name not in words and (name in self.varying or value != _USUAL[name]):
+                label = name.replace("_", " ")
+                words[name] = f"{label} {value}" if not isinstance(value, bool) else label + ": no" * (not value)
+        groups = [["dataset"], ["n_arms", "budget"], ["episodes", "horizon"], ["merit"], *([name] for name in _SELDOM)]
+        said = ([words[name] for name in group if name in names and name in words] for group in groups)
+        return [", ".join(parts) for parts in said if parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +160,7 @@ class Results:
     @cached_property
     def measures(self) -> dict[Setting, dict[str, Interval]]:
         """All measures of each setting by name, means over runs with 95 % bootstrap intervals."""
-        return {setting: _intervals(found.measures, setting.seed) for setting, found in self.outcomes.items()}
+        return {setting: intervals(found.measures, setting.seed) for setting, found in self.outcomes.items()}
 
     @cached_property
     def wording(self) -> Wording:
@@ -101,7 +183,7 @@ class Results:
         if not self.missing:
             return ""
         damaged = f", {several(len(self.damaged), 'shard')} damaged" if self.damaged else ""
-        return f"{self.missing:,} of {total:,} tasks are missing{damaged}: the sweep's command goes on with them"
+        return f"{self.missing:,} of {total:,} tasks are missing{damaged}: run the sweep again to resume"
 
     @property
     def shown(self) -> list[str]:
@@ -112,15 +194,10 @@ class Results:
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each setting: all it says, its runs, and each measure with ``…_low`` and ``…_high``."""
-        rows = []
-        for setting, found in self.outcomes.items():
-            ends = {
-                name + end: value
-                for name, each in self.measures[setting].items()
-                for end, value in zip(("", "_low", "_high"), each, strict=True)
-            }
-            rows.append({**_in_order(setting), "runs": len(found.runs), **ends})
-        return rows
+        return [
+            {**_in_order(setting), "runs": len(self.outcomes[setting].runs), **interval_row(found)}
+            for setting, found in self.measures.items()
+        ]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a file, which replaces an old one once it is complete.
@@ -164,15 +241,16 @@ def read_results(folder: str | PathLike[str]) -> Results:
     parts: dict[Setting, list[Outcome]] = {}
     missing, damaged = 0, []
     for task in manifest.tasks:
-        data = store.data(task)
+        outcome = None
         try:
-            if data is not None:
-                parts.setdefault(task.setting, []).append(read_shard(task, data))
-                continue
-        except ValueError:
+            outcome = store.read(task)
+        except DamagedShardError:
             damaged.append(store.path(task))
-        missing += 1
-    outcomes = {setting: join(found) for setting, found in parts.items() if found}
+        if outcome is None:
+            missing += 1
+        else:
+            parts.setdefault(task.setting, []).append(outcome)
+    outcomes = {setting: join(found) for setting, found in parts.items()}
     return Results(place, manifest, outcomes, missing, tuple(damaged))
 
 
@@ -211,17 +289,3 @@ def _in_order(setting: Setting) -> dict[str, Any]:
     values = {name: value for name, value in setting.settings().items() if name != "exposure_regret"}
     first = ("dataset", "n_arms", "budget", "policy", "merit", "episodes", "horizon")
     return {**{name: values[name] for name in first}, **values}
-
-
-def _intervals(measures: dict[str, FloatArray], seed: int) -> dict[str, Interval]:
-    """Return what `metrics.interval` does, for all measures at once: each resample is a weight for each run."""
-    values = np.stack(list(measures.values()), axis=1)
-    means, runs = values.mean(axis=0), len(values)
-    ends = np.full((2, len(means)), np.nan)
-    if runs > 1:
-        resampled = np.einsum("sr,rm->ms", weights(runs, seed)[1:], values)  # threads of a product would only wait
-        ends = np.quantile(resampled, [0.025, 0.975], axis=1)
-    return {
-        name: Interval(float(mean), float(low), float(high))
-        for name, mean, low, high in zip(measures, means, *ends, strict=True)
-    }

@@ -6,42 +6,90 @@ random numbers of a run depend on the seed and its number alone, so policies mee
 
 Arms of your own travel inside a setting, so that a worker needs no file; in its text they are a name and a checksum,
 ``clinic.csv@0a1b2c3d4e5f6071``, so that other arms of the same name are another setting.
+
+Every check says which key of a spec is to blame (`SpecError`), so that a file's error can have the line.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from meritfair import datasets
-from meritfair.core.checks import check_budget, check_known, check_settings, check_whole
-from meritfair.core.errors import InputError
+from meritfair.core.checks import (
+    check_budget,
+    check_choice,
+    check_flag,
+    check_known,
+    check_number,
+    check_settings,
+    check_whole,
+)
+from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.machine import check_size
 from meritfair.core.parsing import split_settings
-from meritfair.lab.spec_checks import CHECKS, SpecError, blaming, check_each
 from meritfair.model.allocation import check_bounds
+from meritfair.model.confidence import BALLS
 from meritfair.model.criterion import Confidence, Criterion
-from meritfair.model.exposure import check_design
+from meritfair.model.exposure import DESIGNS, check_design
 from meritfair.model.merit import merit_from_text
 from meritfair.policies import registry
 from meritfair.simulation.simulate import simulate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from meritfair.model.arms import Arms
     from meritfair.policies.base import Policy
+    from meritfair.simulation.run import Run
 
-__all__ = ["Setting", "Spec"]
+__all__ = ["Setting", "Spec", "SpecError"]
 
+_Value = TypeVar("_Value")
 _MARK = "@"  # between the name of arms of your own and their checksum
 
 
+class SpecError(InputError):
+    """A spec that cannot be played: which of its keys is to blame, and where in its list."""
+
+    def __init__(self, key: str, problem: str, position: int | None = None) -> None:
+        self.key, self.position = key, position
+        super().__init__(problem if problem.startswith(key) else f"{key}: {problem}")
+
+
+def _blaming(key: str, check: Callable[..., _Value], *values: Any, position: int | None = None) -> _Value:
+    """Return what a check returns, or say which key of a spec is to blame."""
+    try:
+        return check(*values)
+    except InputError as error:
+        raise SpecError(key, str(error), position) from None
+
+
+def _check_text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.isprintable():
+        raise InputError(f"{name} must be text, got {value!r}")
+    return value
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(("episodes", "horizon", "runs", "n_arms", "budget"), lambda name, x: check_whole(name, x, 1)),
+    **dict.fromkeys(("dataset", "policy", "merit"), _check_text),
+    "seed": lambda name, x: check_whole(name, x, 0),
+    "design": lambda name, x: check_choice(name, x, DESIGNS),
+    "ball": lambda name, x: check_choice(name, x, BALLS),
+    **dict.fromkeys(("floor", "cap"), lambda name, x: check_number(name, x, 0, 1)),
+    "delta": lambda name, x: check_number(name, x, 0, 1, open_ends=True),
+    **dict.fromkeys(("authors", "same_arms", "carry_states", "exposure_regret"), check_flag),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
-class _Rules:
-    """What a setting and a spec both say; the attributes are told there."""
+class _Common:
+    """What a setting and a spec both say; the attributes are documented there."""
 
     episodes: int
     horizon: int = 200
@@ -58,8 +106,8 @@ class _Rules:
 
     def __post_init__(self) -> None:
         for each in dataclasses.fields(self):
-            if each.name in CHECKS:
-                value = blaming(each.name, CHECKS[each.name], each.name, getattr(self, each.name))
+            if each.name in _CHECKS:
+                value = _blaming(each.name, _CHECKS[each.name], each.name, getattr(self, each.name))
                 object.__setattr__(self, each.name, value)
 
     @property
@@ -69,7 +117,7 @@ class _Rules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting(_Rules):
+class Setting(_Common):
     """One policy on one problem.
 
     Attributes
@@ -81,7 +129,7 @@ class Setting(_Rules):
     design, floor, cap, ball, delta
         With `merit`, the fairness criterion and the confidence.
     authors, same_arms, carry_states : bool
-        The authors' own instances; all runs on one instance; states run on between episodes.
+        The authors' own instances; all runs on one instance; states carry over between episodes.
     exposure_regret : bool
         Measure it also where that takes an integral for each episode.
     seed : int
@@ -139,15 +187,18 @@ class Setting(_Rules):
             raise InputError(f"{self.dataset} has {self.own_arms.n_arms} arms, got a size of {self.n_arms}")
         return self.own_arms
 
-    def try_out(self) -> None:
-        """Play a single step, which finds what cannot be played before time is spent."""
-        simulate(
-            self.arms(range(1)),
+    def play(self, runs: range) -> Run:
+        """Play these runs, on one core."""
+        return simulate(
+            self.arms(runs),
             self.make_policy(),
             budget=self.budget,
-            episodes=1,
-            horizon=1,
+            episodes=self.episodes,
+            horizon=self.horizon,
             seed=self.seed,
+            first_run=runs.start,
+            carry_states=self.carry_states,
+            exposure_regret=self.exposure_regret,
             workers=1,
             criterion=self.criterion,
             confidence=self.confidence,
@@ -155,8 +206,8 @@ class Setting(_Rules):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spec(_Rules):
-    """A sweep: every data set × size × merit × policy, each with so many runs.
+class Spec(_Common):
+    """A sweep: every data set × size × merit × policy, each with that many runs.
 
     Attributes
     ----------
@@ -179,7 +230,7 @@ class Spec(_Rules):
     >>> Spec(datasets="cpap", sizes=[(5, 7)], policies="merit-fair", episodes=100)
     Traceback (most recent call last):
     ...
-    meritfair.lab.spec_checks.SpecError: sizes: budget must be between 1 and the 5 arms, got 7
+    meritfair.lab.spec.SpecError: sizes: budget must be between 1 and the 5 arms, got 7
     """
 
     datasets: tuple[str, ...]
@@ -191,17 +242,17 @@ class Spec(_Rules):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        blaming("floor" if self.floor else "cap", check_design, self.design, self.floor, self.cap)
+        _blaming("floor" if self.floor else "cap", check_design, self.design, self.floor, self.cap)
         names = {name: _marked(name, arms) for name, arms in self.own_arms.items()}
 
         def checked_dataset(text: Any) -> str:
             return names[text] if isinstance(text, str) and text in names else _checked_dataset(text)
 
         set_ = object.__setattr__
-        set_(self, "merits", check_each("merits", self.merits, _checked_merit))
-        set_(self, "policies", check_each("policies", self.policies, self._checked_policy))
-        set_(self, "datasets", check_each("datasets", self.datasets, checked_dataset))
-        set_(self, "sizes", check_each("sizes", self.sizes, self._checked_size))
+        set_(self, "merits", _check_each("merits", self.merits, _checked_merit))
+        set_(self, "policies", _check_each("policies", self.policies, self._checked_policy))
+        set_(self, "datasets", _check_each("datasets", self.datasets, checked_dataset))
+        set_(self, "sizes", _check_each("sizes", self.sizes, self._checked_size))
         set_(self, "own_arms", {names[name]: arms for name, arms in self.own_arms.items()})
         for (position, name), (at, (n_arms, _)) in product(enumerate(self.datasets), enumerate(self.sizes)):
             if name in self.own_arms:
@@ -230,21 +281,49 @@ class Spec(_Rules):
 
     def settings(self) -> tuple[Setting, ...]:
         """Return every point of the product, policies changing fastest."""
-        same = {each.name: getattr(self, each.name) for each in dataclasses.fields(_Rules)}
-        return tuple(
-            Setting(
-                dataset=dataset,
-                n_arms=n_arms,
-                budget=budget,
-                merit=merit,
-                policy=policy,
-                own_arms=self.own_arms.get(dataset),
-                **same,
-            )
-            for dataset, (n_arms, budget), merit, policy in product(
-                self.datasets, self.sizes, self.merits, self.policies
-            )
-        )
+        same: dict[str, Any] = {each.name: getattr(self, each.name) for each in dataclasses.fields(_Common)}
+        made = []
+        for dataset, (n_arms, budget), merit, policy in product(self.datasets, self.sizes, self.merits, self.policies):
+            point = {**same, "dataset": dataset, "n_arms": n_arms, "budget": budget, "merit": merit, "policy": policy}
+            made.append(Setting(**point, own_arms=self.own_arms.get(dataset)))
+        return tuple(made)
+
+    def try_out(self, settings: Iterable[Setting], progress: Callable[[str, int, int], None] | None = None) -> None:
+        """Play a single step of each of these settings, which finds what cannot be played before time is spent."""
+        every = tuple(settings)
+        for number, each in enumerate(every):
+            if progress is not None:
+                progress("checking", number, len(every))
+            step = dataclasses.replace(each, episodes=1, horizon=1, exposure_regret=False)
+            try:
+                step.arms(range(1))
+            except MeritfairError as error:
+                problem = f"{each.dataset!r} with {each.n_arms} arms: {error}"
+                raise SpecError("datasets", problem, self.datasets.index(each.dataset)) from error
+            try:
+                step.play(range(1))
+            except MeritfairError as error:
+                where = f"on {each.dataset} with {each.n_arms} arms and a budget of {each.budget}"
+                problem = f"{each.policy!r} cannot be played {where}: {error}"
+                raise SpecError("policies", problem, self.policies.index(each.policy)) from error
+
+
+def _check_each(key: str, values: Any, check: Callable[[Any], _Value]) -> tuple[_Value, ...]:
+    """Return all of a list, checked; a single text, or a single size, stands for a list of one."""
+    single = isinstance(values, str) or (key == "sizes" and _is_pair(values))
+    if not single and (not isinstance(values, Sequence) or not len(values)):
+        wanted = "pairs of arms and budget, such as [[20, 4]]" if key == "sizes" else "texts"
+        raise SpecError(key, f"{key} must be a non-empty list of {wanted}, got {values!r}")
+    checked: list[_Value] = []
+    for position, value in enumerate([values] if single else values):
+        checked.append(_blaming(key, check, value, position=position))
+        if checked[-1] in checked[:-1]:
+            raise SpecError(key, f"{value!r} is a duplicate", position)
+    return tuple(checked)
+
+
+def _is_pair(values: Any) -> bool:
+    return isinstance(values, Sequence) and len(values) == 2 and all(isinstance(each, int) for each in values)
 
 
 def _checked_merit(text: str) -> str:

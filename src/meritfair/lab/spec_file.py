@@ -10,28 +10,26 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from meritfair.core.checks import check_settings
-from meritfair.core.errors import FileError, InputError, MeritfairError
+from meritfair.core.errors import FileError, InputError
 from meritfair.core.parsing import as_inner, join_settings, split_inner, split_settings
 from meritfair.core.storage import check_readable, check_suffix
 from meritfair.core.tables import SUFFIXES
 from meritfair.datasets import read_arms
-from meritfair.lab.spec import Setting, Spec
-from meritfair.lab.spec_checks import SpecError
+from meritfair.lab.spec import Setting, Spec, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from os import PathLike
 
     from meritfair.model.arms import Arms
 
-    _Progress = Callable[[str, int, int], None]
-
-__all__ = ["SpecFile", "read_spec", "try_out"]
+__all__ = ["SpecFile", "read_spec"]
 
 _NEEDED = ("datasets", "sizes", "policies", "episodes")
 _KEYS = (*_NEEDED, *sorted({f.name for f in dataclasses.fields(Spec)} - {*_NEEDED, "own_arms"}))
@@ -70,53 +68,34 @@ class SpecFile:
         """Read a file; everything is checked but whether policies can be played on these problems."""
         file = Path(path)
         check_suffix(file, "specs", (".toml",))
-        text = _read_text(file)
+        check_readable(file)
         try:
+            text = file.read_text(encoding="utf-8-sig")
             values = tomllib.loads(text)
+        except UnicodeDecodeError as error:
+            raise FileError(file, f"is not text in UTF-8: {error}") from None
         except tomllib.TOMLDecodeError as error:
             at = _AT_LINE.search(str(error))
             problem = f"is not TOML: {_AT_LINE.sub('', str(error))}"
             raise FileError(file, problem, line=int(at[1]) if at else None) from None
         except RecursionError:
             raise FileError(file, "lists or tables are nested too deeply", line=_line(text)) from None
-        try:
+        with _at_its_line(file, text):
             return cls(file, text, _make_spec(file, text, values))
-        except SpecError as error:
-            raise _at_its_line(file, text, error) from None
 
-    def try_out(self, settings: Iterable[Setting], progress: _Progress | None = None) -> None:
+    def try_out(self, settings: Iterable[Setting], progress: Callable[[str, int, int], None] | None = None) -> None:
         """Play a step of each setting, and say which line is to blame for one that cannot be played."""
-        try:
-            try_out(self.spec, settings, progress)
-        except SpecError as error:
-            raise _at_its_line(self.file, self.text, error) from error
+        with _at_its_line(self.file, self.text):
+            self.spec.try_out(settings, progress)
 
 
-def try_out(spec: Spec, settings: Iterable[Setting], progress: _Progress | None = None) -> None:
-    """Play a step of each of these settings of a spec; a SpecError says which key is to blame if one cannot be."""
-    every = tuple(settings)
-    for number, each in enumerate(every):
-        if progress is not None:
-            progress("checking", number, len(every))
-        try:
-            each.arms(range(1))
-        except MeritfairError as error:
-            problem = f"{each.dataset!r} with {each.n_arms} arms: {error}"
-            raise SpecError("datasets", problem, spec.datasets.index(each.dataset)) from error
-        try:
-            each.try_out()
-        except MeritfairError as error:
-            where = f"on {each.dataset} with {each.n_arms} arms and a budget of {each.budget}"
-            problem = f"{each.policy!r} cannot be played {where}: {error}"
-            raise SpecError("policies", problem, spec.policies.index(each.policy)) from error
-
-
-def _read_text(file: Path) -> str:
-    check_readable(file)
+@contextmanager
+def _at_its_line(file: Path, text: str) -> Iterator[None]:
+    """Tell what is wrong with a spec with its file and line."""
     try:
-        return file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileError(file, f"is not text in UTF-8: {error}") from None
+        yield
+    except SpecError as error:
+        raise FileError(file, str(error), line=_line(text, error.key, error.position)) from error
 
 
 def _make_spec(file: Path, text: str, values: dict[str, Any]) -> Spec:
@@ -183,11 +162,6 @@ def _check_table(given: dict[str, Any], name: Any, settings: dict[str, Any]) -> 
             raise InputError(f"{name}: {key} must be a plain text, or a number without quotes, got {value!r}")
 
 
-def _at_its_line(file: Path, text: str, error: SpecError) -> FileError:
-    """Return the error with file and line."""
-    return FileError(file, str(error), line=_line(text, error.key, error.position))
-
-
 def _line(text: str, key: str | None = None, position: int | None = None) -> int | None:
     """Return where a key stands, or one element of its list, or what is nested too deeply, counted from 1.
 
@@ -203,30 +177,20 @@ def _line(text: str, key: str | None = None, position: int | None = None) -> int
             continue
         except RecursionError:
             return before + 1
-        if key in values:
-            inside = 0 if position is None else _line_of_element(lines[before:number], values[key], position)
+        if key is not None and key in values:
+            inside = 0 if position is None else _line_of_element(lines[before:number], key, position)
             return before + 1 + inside
         before = number
     return None
 
 
-def _line_of_element(lines: list[str], value: Any, position: int) -> int:
-    """Return in which line of a statement an element of its list stands, counted from 0; the first if unclear."""
-    if not isinstance(value, list) or len(lines) == 1:
-        return 0
-    elements = [_pattern(each) for each in value]
-    if position >= len(elements):
-        return 0
-    wanted, earlier = elements[position], elements[:position].count(elements[position])
-    code = [re.sub(r"^\s*#.*", "", line) for line in lines]
-    places = [number for number, line in enumerate(code) for _ in re.finditer(wanted, line)]
-    return places[earlier] if earlier < len(places) else 0
+def _line_of_element(lines: list[str], key: str, position: int) -> int:
+    """Return in which line of a statement an element of its list ends, counted from 0.
 
-
-def _pattern(element: Any) -> str:
-    """Return what an element of a list looks like."""
-    if isinstance(element, dict):
-        return rf"name\s*=\s*[\"']{re.escape(str(element.get('name')))}[\"']"
-    if isinstance(element, list):
-        return r"\[\s*" + r"\s*,\s*".join(re.escape(str(each)) for each in element) + r"\s*\]"
-    return rf"(?<!=)(?<!= )[\"']{re.escape(element)}[\"']" if isinstance(element, str) else re.escape(str(element))
+    The first lines of a list are a shorter list once it is closed after them.
+    """
+    for number in range(len(lines)):
+        with suppress(tomllib.TOMLDecodeError):
+            if len(tomllib.loads("".join(lines[: number + 1]) + "\n]")[key]) > position:
+                return number
+    return len(lines) - 1

@@ -1,33 +1,44 @@
-"""Where the shards of a sweep are kept: a folder with one file for each task, named by its key.
+"""The folder of a sweep: one file for each task, named by its key, and what is needed to read them.
 
 A shard is put in place in one step, so a file under its name is whole, unless something outside went wrong; then its
-seal tells (`meritfair.lab.shards`). There is no index that could disagree with the files: what is done is what is
-there. Shards of other specs or versions have other names; they are counted, and left alone.
+seal tells (`meritfair.core.sealed`). There is no index that could disagree with the files: what is done is what is
+there. Shards of other specs or versions have other names; they are counted, and not touched.
+
+Beside the shards there is the *manifest*, so that results can be read without the spec, and by later versions:
+``sweep.json`` has every setting of the last sweep into the folder, which shard has which of its runs, versions, and
+arms of your own; ``spec.toml`` is the spec as it was given, if it was a file.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from meritfair.core.errors import FileError
-from meritfair.core.storage import write_whole
-from meritfair.lab.shards import check_seal
-from meritfair.lab.tasks import Outcome, Task, read_shard
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
+from meritfair.core.sealed import check_shard
+from meritfair.core.storage import lock, naming, write_whole
+from meritfair.lab.spec import Setting
+from meritfair.lab.tasks import Outcome, Task, differences, read_shard, versions
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["Store"]
+__all__ = ["DamagedShardError", "KeptTask", "Manifest", "Store", "keep_manifest"]
 
 _SUFFIX = ".parquet"
+MANIFEST, SPEC = "sweep.json", "spec.toml"
+_FORMAT = "meritfair-sweep-1"
+_SHARD = re.compile("[0-9a-f]{32}")
+_DAMAGED = (ValueError, LookupError, TypeError, RecursionError)  # what readers raise
+
+
+class DamagedShardError(FileError):
+    """A shard that is there, but not whole."""
 
 
 class Store:
@@ -53,30 +64,32 @@ class Store:
         """Put the shard of a task in place, in one step."""
         path = self.path(task)
         try:
-            check_seal(data, path.stem)
+            check_shard(data, path.stem)
         except ValueError as error:
             raise FileError(path, f"is not written, as what a worker returned is not its shard: {error}") from None
         write_whole(path, lambda temporary: temporary.write_bytes(data))
 
     def data(self, task: Task) -> bytes | None:
-        """Return the bytes of a task's shard, None if there is none; a FileError names a file that cannot be read."""
-        path = self.path(task)
-        try:
-            return path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:  # not damage: it may be whole for those who may read it
-            raise FileError(path, f"cannot be read: {error.strerror or error}") from None
+        """Return the bytes of a task's shard, None if there is none.
 
-    def read(self, task: Task) -> Outcome:
-        """Return what is in the shard of a task; a FileError names the file if it is not there or not whole."""
-        path, data = self.path(task), self.data(task)
-        if data is None:
-            raise FileError(path, "there is no such shard: the sweep is not finished")
+        A FileError names a file that cannot be read, a `DamagedShardError` one that is not whole.
+        """
+        path = self.path(task)
+        with naming(path, "cannot be read"):  # not damage: it may be whole for those who may read it
+            try:
+                data = path.read_bytes()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
         try:
-            return read_shard(task, data)
+            check_shard(data, path.stem)
         except ValueError as error:
-            raise FileError(path, f"does not hold a whole shard: {error}") from None
+            raise DamagedShardError(path, f"does not hold a whole shard: {error}") from None
+        return data
+
+    def read(self, task: Task) -> Outcome | None:
+        """Return what is in the shard of a task, with the errors of `data`."""
+        data = self.data(task)
+        return None if data is None else read_shard(task, data)
 
     def scan(self, tasks: Iterable[Task]) -> tuple[list[Task], list[Task], list[Task]]:
         """Return which tasks are done, which are missing, and which have a damaged shard."""
@@ -84,14 +97,9 @@ class Store:
         missing: list[Task] = []
         damaged: list[Task] = []
         for task in tasks:
-            data = self.data(task)
-            if data is None:
-                missing.append(task)
-                continue
             try:
-                check_seal(data, self.path(task).stem)
-                done.append(task)
-            except ValueError:
+                (missing if self.data(task) is None else done).append(task)
+            except DamagedShardError:
                 damaged.append(task)
         return done, missing, damaged
 
@@ -107,28 +115,102 @@ class Store:
 
         What a sweep that was killed has left half written is taken away.
         """
-        try:
+        with naming(self.folder, "cannot be written to"):
             self.shards.mkdir(parents=True, exist_ok=True)
-            lock = (self.folder / ".lock").open("a+")
-        except OSError as error:
-            raise FileError(self.folder, f"cannot be written to: {error.strerror or error}") from None
-        with lock:
-            if not _locked(lock.fileno()):
-                raise FileError(self.folder, "another sweep is at work in this folder: wait for it, or take another")
+            claimed = (self.folder / ".lock").open("a+")
+        with claimed:
+            if not lock(claimed.fileno()):
+                raise FileError(self.folder, "another sweep is running in this folder: wait for it, or use another")
             for left in self.shards.glob(f".*{_SUFFIX}"):
                 with suppress(OSError):  # it does no harm where it is
                     left.unlink()
             yield
 
 
-def _locked(handle: int) -> bool:
-    """Lock an open file, until it is closed or its process ends; return False if another process has done so."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # some network file systems have no locks
-        return True
-    return True
+@dataclass(frozen=True)
+class KeptTask(Task):
+    """A task whose shard has the name that it was given then, whichever versions there are now."""
+
+    kept_as: str
+
+    @property
+    def key(self) -> str:
+        """The name of the shard."""
+        return self.kept_as
+
+
+def keep_manifest(tasks: Sequence[Task], folder: Path, spec: str | None = None) -> None:
+    """Write down in a folder what is to be played there, and the spec as it was given, if it comes from a file."""
+    _write(folder / MANIFEST, json.dumps(_content(tasks), indent=1))
+    if spec is not None:
+        _write(folder / SPEC, spec)
+        return
+    with naming(folder / SPEC, "cannot be removed"):
+        (folder / SPEC).unlink(missing_ok=True)  # that of an earlier sweep
+
+
+def _content(tasks: Sequence[Task]) -> dict[str, Any]:
+    settings = {setting: number for number, setting in enumerate(dict.fromkeys(task.setting for task in tasks))}
+    own = {setting.dataset: setting.own_arms for setting in settings if setting.own_arms is not None}
+    return {
+        "format": _FORMAT,
+        "versions": versions(),
+        "settings": [setting.settings() for setting in settings],
+        "tasks": [
+            {"setting": settings[task.setting], "first": task.first, "runs": task.runs, "shard": task.key}
+            for task in tasks
+        ],
+        "own_arms": {
+            name: {"names": list(arms.names), "transitions": arms.transitions.tolist()} for name, arms in own.items()
+        },
+    }
+
+
+def _write(file: Path, text: str) -> None:
+    write_whole(file, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What was to be played in a folder, done or not, and by which versions."""
+
+    tasks: tuple[KeptTask, ...]
+    versions: Mapping[str, str]
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """Return what a folder says of itself."""
+        file = folder / MANIFEST
+        with naming(file, "cannot be read"):
+            if not folder.is_dir():
+                raise FileError(folder, "is not a folder" if folder.exists() else "there is no such folder")
+            if not file.exists():
+                raise FileError(folder, "has no results of a sweep in it")
+            text = file.read_bytes()
+        try:
+            return _from_content(json.loads(text))
+        except _DAMAGED as error:
+            again = "the sweep's command writes it again, and keeps all shards"
+            raise FileError(file, f"cannot be read ({_words(error)}): {again}") from None
+
+    @property
+    def changed(self) -> dict[str, tuple[str, str]]:
+        """Which versions are others than here: then and now, by name."""
+        return differences(self.versions, versions())
+
+
+def _from_content(content: Any) -> Manifest:
+    if content["format"] != _FORMAT:
+        raise ValueError(f"its format is {content['format']}, not {_FORMAT}")
+    settings = [Setting(**each) for each in content["settings"]]
+    for each in content["tasks"]:
+        if not _SHARD.fullmatch(each["shard"]):
+            raise ValueError(f"{each['shard']!r} is not the name of a shard")
+    kept = (
+        KeptTask(settings[each["setting"]], each["first"], each["runs"], each["shard"]) for each in content["tasks"]
+    )
+    return Manifest(tuple(kept), dict(content["versions"]))
+
+
+def _words(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,9 +1,9 @@
-"""Play the tasks of a sweep, wherever, and keep every one that is finished.
+"""Play a spec into a folder, on any executor, and keep every task that is finished.
 
-What is done is what has a whole shard in the folder, so a sweep that was stopped, in whatever way, goes on where it was
-when it is started again. The coordinator, which calls `run_sweep`, is the only one that writes; workers get a task and
-return the bytes of its shard. It keeps a bounded number of tasks submitted, the longest first, writes shards as they
-come in, and plays nothing itself, so nothing that a policy does can harm it.
+What is done is what has a whole shard in the folder, so a sweep that was stopped, in whatever way, resumes when it is
+run again. The coordinator, which calls `run_sweep`, is the only one that writes; workers get a task and return the
+bytes of its shard. It keeps a bounded number of tasks submitted, the longest first, writes shards as they come in, and
+plays nothing itself, so nothing that a policy does can harm it.
 """
 
 from __future__ import annotations
@@ -14,32 +14,34 @@ from collections import Counter, deque
 from concurrent.futures import BrokenExecutor, CancelledError, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 from meritfair.core.errors import FileError, InputError, MeritfairError
 from meritfair.core.machine import available_cores
 from meritfair.core.parsing import split_settings
 from meritfair.core.progress import following
 from meritfair.lab.executors import check_workers, processes
-from meritfair.lab.manifest import keep_manifest
-from meritfair.lab.store import Store
+from meritfair.lab.spec import Setting, Spec
+from meritfair.lab.spec_file import SpecFile
+from meritfair.lab.store import Store, keep_manifest
 from meritfair.lab.tasks import Outcome, Task, TaskError, join, play, play_shard
+from meritfair.lab.tasks import tasks as tasks_of
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable
     from concurrent.futures import Executor, Future
     from contextlib import AbstractContextManager
-    from pathlib import Path
+    from os import PathLike
 
     from meritfair.core.progress import Progress
-    from meritfair.lab.spec import Setting
 
-__all__ = ["Failure", "Tally", "outcomes", "run_sweep"]
+    _Tell = Callable[[str, int, int], None]
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
+__all__ = ["Failure", "Sweep", "Tally", "outcomes", "run_spec", "run_sweep"]
+
 _TRIES = 3  # for a task whose worker dies
 _AT_ONCE = 1000  # tasks that are submitted and not finished
 _GLANCE = 0.2  # seconds between looks at how far it is
@@ -76,9 +78,86 @@ class Tally:
     foreign: int
 
 
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """A spec and the folder that it is played into.
+
+    Attributes
+    ----------
+    spec : Spec
+    folder : Path
+    file : SpecFile, optional
+        Where the spec stands, if it was read from a file.
+    """
+
+    spec: Spec
+    folder: Path
+    file: SpecFile | None = None
+
+    @classmethod
+    def of(cls, spec: Spec | str | PathLike[str], folder: str | PathLike[str]) -> Sweep:
+        """Return the sweep of a spec, or of that of a .toml file."""
+        if isinstance(spec, Spec):
+            return cls(spec, Path(folder))
+        file = SpecFile.read(spec)
+        return cls(file.spec, Path(folder), file)
+
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """All tasks, done or not."""
+        return tasks_of([self.spec])
+
+    def unfinished(self) -> list[Task]:
+        """Return the tasks without a whole shard, as of now."""
+        _, missing, damaged = Store(self.folder).scan(self.tasks)
+        return [*missing, *damaged]
+
+    def check(self, unfinished: Iterable[Task], progress: _Tell | None = None) -> None:
+        """Play a step of each setting that has to be played, so that mistakes show before time is spent."""
+        settings = dict.fromkeys(task.setting for task in unfinished)
+        (self.file or self.spec).try_out(settings, progress)
+
+    def play(self, **how: Any) -> Tally:
+        """Play the spec, with the options of `run_sweep`."""
+        return run_sweep(self.tasks, self.folder, spec=self.file.text if self.file else None, **how)
+
+
+def run_spec(
+    spec: Spec | str | PathLike[str],
+    folder: str | PathLike[str],
+    *,
+    executor: AbstractContextManager[Executor] | None = None,
+    workers: int | None = None,
+    force: bool = False,
+    progress: Progress = None,
+) -> Tally:
+    """Play a spec, or that of a .toml file, into a folder; what is there already is not played again.
+
+    Parameters
+    ----------
+    spec : Spec or path
+    folder : path
+        Made if need be; `load` and `read_results` read it.
+    executor, workers, force, progress
+        As for `run_sweep`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> spec = Spec(datasets="cpap", sizes=[(5, 1)], policies=["random", "none"], episodes=2, runs=3)
+    >>> with TemporaryDirectory() as folder:
+    ...     run_spec(spec, folder, workers=1).played, run_spec(spec, folder).kept
+    (2, 2)
+    """
+    sweep = Sweep.of(spec, folder)
+    with following(progress) as tell:
+        sweep.check(sweep.tasks if force else sweep.unfinished(), tell)
+        return sweep.play(executor=executor, workers=workers, force=force, progress=tell)
+
+
 def run_sweep(
     tasks: Iterable[Task],
-    folder: str | os.PathLike[str],
+    folder: str | PathLike[str],
     *,
     executor: AbstractContextManager[Executor] | None = None,
     workers: int | None = None,
@@ -136,12 +215,12 @@ def run_sweep(
         keep_manifest(chosen, store.folder, spec)
         _, missing, damaged = store.scan(chosen)
         to_play = list(chosen) if force else [*missing, *damaged]
-        played, failed = 0, cast("tuple[Failure, ...]", ())
+        failed: tuple[Failure, ...] = ()
         if to_play:
             with following(progress) as tell, executor or processes(min(count, len(to_play))) as pool:
-                played, failed = _Sweep(store, pool, to_play, tell).play()
+                failed = _Coordinator(store, pool, to_play, tell).play()
         return Tally(
-            played=played,
+            played=len(to_play) - len(failed),
             kept=len(chosen) - len(to_play),
             failed=failed,
             damaged=tuple(store.path(task) for task in damaged),
@@ -149,28 +228,27 @@ def run_sweep(
         )
 
 
-def outcomes(tasks: Iterable[Task], folder: str | os.PathLike[str]) -> dict[Setting, Outcome]:
+def outcomes(tasks: Iterable[Task], folder: str | PathLike[str]) -> dict[Setting, Outcome]:
     """Return what was measured of each setting, of which all tasks are done; others are left out.
 
     A shard that is there but not whole raises a FileError that names it.
     """
     store = Store(folder)
-    by_setting: dict[Setting, list[Task]] = {}
+    parts: dict[Setting, list[Outcome]] = {}
+    unfinished = set()
     for task in dict.fromkeys(tasks):
-        by_setting.setdefault(task.setting, []).append(task)
-    return {
-        setting: join([store.read(task) for task in parts])
-        for setting, parts in by_setting.items()
-        if all(store.data(task) is not None for task in parts)
-    }
+        outcome = store.read(task)
+        if outcome is None:
+            unfinished.add(task.setting)
+        else:
+            parts.setdefault(task.setting, []).append(outcome)
+    return {setting: join(found) for setting, found in parts.items() if setting not in unfinished}
 
 
-class _Sweep:
-    """A sweep at work."""
+class _Coordinator:
+    """Submits tasks, and writes what comes back."""
 
-    def __init__(
-        self, store: Store, pool: Executor, tasks: list[Task], progress: Callable[[str, int, int], None]
-    ) -> None:
+    def __init__(self, store: Store, pool: Executor, tasks: list[Task], progress: _Tell) -> None:
         self._store, self._pool, self._progress = store, pool, progress
         self._waiting = deque(sorted(tasks, key=lambda task: -task.work))
         self._playing: dict[Future[bytes], Task] = {}
@@ -181,8 +259,8 @@ class _Sweep:
         self._played = self._done = 0
         self._told = -1.0
 
-    def play(self) -> tuple[int, tuple[Failure, ...]]:
-        """Play all tasks; return how many were played, and which could not be."""
+    def play(self) -> tuple[Failure, ...]:
+        """Play all tasks; return which could not be played."""
         self._compile()
         try:
             while self._waiting or self._playing:
@@ -193,7 +271,7 @@ class _Sweep:
             self._tell(at_once=True)
         finally:
             self._leave()
-        return self._played, tuple(self._failed)
+        return tuple(self._failed)
 
     def _compile(self) -> None:
         """Have one worker play a little of each kind, so that the engine is compiled once and not by all."""
@@ -214,10 +292,10 @@ class _Sweep:
             self._playing[future] = task
             future.add_done_callback(self._finished.put)
 
-    def _hand_over(self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+    def _hand_over(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Submit a call to whoever is to carry it out."""
         try:
-            return self._pool.submit(function, *args, **kwargs)
+            return self._pool.submit(function, *args)
         except MeritfairError:
             raise
         except RuntimeError as error:  # a broken executor, or one that was shut down
@@ -288,7 +366,7 @@ def _samples(settings: Iterable[Setting]) -> tuple[Setting, ...]:
 
 
 def _try_out(settings: tuple[Setting, ...]) -> None:
-    """Play an episode of each setting, to compile what it needs; what goes wrong will go wrong again, and be told."""
+    """Play an episode of each setting, to compile what it needs; what fails here will fail again, and be reported."""
     for setting in settings:
         with suppress(Exception):
             play(Task(dataclasses.replace(setting, episodes=1), 0, 1))

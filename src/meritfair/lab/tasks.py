@@ -27,9 +27,8 @@ import meritfair
 from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.machine import check_memory
 from meritfair.core.parsing import split_settings
-from meritfair.lab.shards import pack, unpack
+from meritfair.core.sealed import pack_shard, unpack_shard
 from meritfair.policies import registry
-from meritfair.simulation.simulate import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,6 +45,7 @@ __all__ = [
     "TaskError",
     "VersionError",
     "curve_episodes",
+    "differences",
     "join",
     "play",
     "play_shard",
@@ -62,9 +62,9 @@ _CURVE, _BY_ARM = "_by_episode", "_by_arm"  # how the names of columns end
 _LIBRARIES = ("numba", "numpy", "pyarrow", "scipy")
 # What decides the numbers of a shard; what shows, audits or reports them does not.
 _SOURCES = (
-    *(f"core/{name}.py" for name in ("arrays", "checks", "errors", "parsing", "seeding")),
-    *(f"simulation/{name}.py" for name in ("metrics", "problem", "run", "runner", "simulate")),
-    *("datasets/*.py", "engine/*.py", "model/*.py", "policies/*.py", "lab/shards.py", "lab/spec.py", "lab/tasks.py"),
+    *(f"core/{name}.py" for name in ("arrays", "checks", "errors", "parsing", "sealed", "seeding")),
+    *(f"simulation/{name}.py" for name in ("bootstrap", "metrics", "problem", "run", "runner", "simulate")),
+    *("datasets/*.py", "engine/*.py", "model/*.py", "policies/*.py", "lab/spec.py", "lab/tasks.py"),
 )
 
 
@@ -133,6 +133,23 @@ class Outcome:
     curves: dict[str, FloatArray]
     by_arm: dict[str, FloatArray]
 
+    def columns(self) -> dict[str, AnyArray]:
+        """Return all but setting and episodes as columns with a row for each run."""
+        curves = {name + _CURVE: values for name, values in self.curves.items()}
+        by_arm = {name + _BY_ARM: values for name, values in self.by_arm.items()}
+        return {"run": self.runs, **self.measures, **curves, **by_arm}
+
+    @classmethod
+    def from_columns(cls, setting: Setting, episodes: IntArray, columns: Mapping[str, AnyArray]) -> Outcome:
+        """Return the outcome with these `columns`."""
+        rest = dict(columns)
+
+        def ending(suffix: str) -> dict[str, FloatArray]:
+            return {name.removesuffix(suffix): rest.pop(name) for name in columns if name.endswith(suffix)}
+
+        runs, curves, by_arm = rest.pop("run"), ending(_CURVE), ending(_BY_ARM)
+        return cls(setting, runs, episodes, rest, curves, by_arm)
+
 
 def curve_episodes(episodes: int) -> IntArray:
     """Return at the end of which episodes curves are kept: some early ones, then evenly, to the last.
@@ -176,6 +193,18 @@ def versions() -> dict[str, str]:
     return {"meritfair": meritfair.__version__, "code": _code(), **_libraries()}
 
 
+def differences(ones: Mapping[str, str], others: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return which versions differ, both by name.
+
+    Examples
+    --------
+    >>> differences({"numpy": "2.1", "scipy": "1.1"}, {"numpy": "2.2", "scipy": "1.1"})
+    {'numpy': ('2.1', '2.2')}
+    """
+    both = {name: (ones.get(name, "none"), others.get(name, "none")) for name in sorted({*ones, *others})}
+    return {name: (one, other) for name, (one, other) in both.items() if one != other}
+
+
 @cache
 def _libraries() -> dict[str, str]:
     return {name: version(name) for name in _LIBRARIES}
@@ -209,22 +238,8 @@ def _origin(policy: str) -> str:
 
 def play(task: Task) -> Outcome:
     """Play the runs of a task."""
-    setting, numbers = task.setting, range(task.first, task.first + task.runs)
-    run = simulate(
-        setting.arms(numbers),
-        setting.make_policy(),
-        budget=setting.budget,
-        episodes=setting.episodes,
-        horizon=setting.horizon,
-        seed=setting.seed,
-        first_run=task.first,
-        carry_states=setting.carry_states,
-        exposure_regret=setting.exposure_regret,
-        workers=1,
-        criterion=setting.criterion,
-        confidence=setting.confidence,
-    )
-    return _outcome(setting, numbers, run)
+    numbers = range(task.first, task.first + task.runs)
+    return _outcome(task.setting, numbers, task.setting.play(numbers))
 
 
 def _outcome(setting: Setting, numbers: range, run: Run) -> Outcome:
@@ -239,14 +254,10 @@ def _outcome(setting: Setting, numbers: range, run: Run) -> Outcome:
 
 def join(outcomes: Sequence[Outcome]) -> Outcome:
     """Return the outcomes of tasks of one setting as one, runs in order."""
-    parts = sorted(outcomes, key=lambda each: int(each.runs[0]))
-    first = parts[0]
-
-    def stacked(kind: str) -> dict[str, FloatArray]:
-        return {name: np.concatenate([getattr(each, kind)[name] for each in parts]) for name in getattr(first, kind)}
-
-    numbers = np.concatenate([each.runs for each in parts])
-    return Outcome(first.setting, numbers, first.episodes, stacked("measures"), stacked("curves"), stacked("by_arm"))
+    first, *_ = parts = sorted(outcomes, key=lambda each: int(each.runs[0]))
+    tables = [each.columns() for each in parts]
+    stacked = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    return Outcome.from_columns(first.setting, first.episodes, stacked)
 
 
 def play_shard(task: Task, expected: Mapping[str, str]) -> bytes:
@@ -264,7 +275,7 @@ def play_shard(task: Task, expected: Mapping[str, str]) -> bytes:
         outcome = play(task)
     except (Exception, SystemExit) as error:  # whatever a policy may raise: as text, since not all errors can travel
         raise TaskError(_words(error)) from error
-    return pack(_columns(outcome), {**task.about, "episodes": outcome.episodes.tolist()}, task.key)
+    return pack_shard(outcome.columns(), {**task.about, "episodes": outcome.episodes.tolist()}, task.key)
 
 
 def _words(error: BaseException) -> str:
@@ -283,29 +294,13 @@ def _check_versions(task: Task, expected: Mapping[str, str]) -> None:
             importlib.import_module(home)  # there the policy joins the registry
         except Exception as error:
             raise VersionError(f"a worker cannot import {home}, which has a policy: {error}") from error
-    here = task.versions
-    different = [
-        f"{name} is {here.get(name, 'missing')} instead of {expected.get(name, 'none')}"
-        for name in sorted({*here, *expected})
-        if here.get(name) != expected.get(name)
-    ]
+    different = differences(task.versions, expected)
     if different:
-        raise VersionError(f"a worker has other versions than the sweep: {', '.join(different)}")
-
-
-def _columns(outcome: Outcome) -> dict[str, AnyArray]:
-    """Return an outcome as columns with a row for each run."""
-    curves = {name + _CURVE: values for name, values in outcome.curves.items()}
-    by_arm = {name + _BY_ARM: values for name, values in outcome.by_arm.items()}
-    return {"run": outcome.runs, **outcome.measures, **curves, **by_arm}
+        words = ", ".join(f"{name} is {here} instead of {there}" for name, (here, there) in different.items())
+        raise VersionError(f"a worker has other versions than the sweep: {words}")
 
 
 def read_shard(task: Task, data: bytes) -> Outcome:
     """Return the outcome of a task from its shard; raise a ValueError if that is not whole, or of another task."""
-    columns, about = unpack(data, task.key)
-
-    def ending(suffix: str) -> dict[str, FloatArray]:
-        return {name.removesuffix(suffix): columns.pop(name) for name in list(columns) if name.endswith(suffix)}
-
-    runs, curves, by_arm = columns.pop("run"), ending(_CURVE), ending(_BY_ARM)
-    return Outcome(task.setting, runs, np.array(about["episodes"]), columns, curves, by_arm)
+    columns, about = unpack_shard(data, task.key)
+    return Outcome.from_columns(task.setting, np.array(about["episodes"]), columns)

@@ -11,7 +11,6 @@ generator as "luck", which is "rng" now. Both are upgraded when they are read.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ import numpy as np
 import meritfair
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import FileError, InputError
+from meritfair.core.sealed import seal, unseal
 from meritfair.core.storage import check_readable, locked, write_whole
 from meritfair.policies.rows import part
 
@@ -60,12 +60,8 @@ def read(file: Path) -> dict[str, Any]:
     check_readable(file)
     try:
         values = json.loads(file.read_bytes())
-        found, digest = values["format"], values.pop("digest")
-        if found not in (FORMAT, _SECOND_FORMAT, _FIRST_FORMAT):
-            raise ValueError(f"its format is {found}, not {FORMAT}")
-        if digest != _digest(values):
-            raise ValueError("its contents do not match their checksum")
-        return upgraded(values, digest)
+        content = unseal(values, FORMAT, _SECOND_FORMAT, _FIRST_FORMAT)
+        return upgraded({"format": values["format"], **content}, values["digest"])
     except Exception as error:  # damaged bytes can make a reader fail in any way
         raise FileError(file, f"does not hold a whole learner saved by meritfair ({error})") from error
 
@@ -94,7 +90,7 @@ def _with_rng(values: Any) -> Any:
 def write(file: Path, values: Mapping[str, Any], overwrite: bool) -> None:
     """Write the description of a learner, unless it would replace anything but an earlier state of the same learner."""
     try:
-        text = json.dumps({"format": FORMAT, "digest": _digest(values), **values})
+        text = json.dumps(seal(FORMAT, values))
     except TypeError as error:
         name = values["policy"]["name"]
         raise InputError(f"the settings of the policy {name} must be plain values: {error}") from None
@@ -192,9 +188,3 @@ def _check_same(there: Mapping[str, Any], here: Mapping[str, Any], new_settings:
 
 def _text(setting: Any) -> str:
     return json.dumps(setting, sort_keys=True, default=repr)
-
-
-def _digest(values: Mapping[str, Any]) -> str:
-    """Return a checksum of everything in a file, so that a damaged one is never taken for a whole one."""
-    content = {key: value for key, value in values.items() if key != "format"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, weights
-from meritfair.simulation.metrics import Interval, interval, ratio_interval
+from meritfair.simulation.bootstrap import Interval, interval, ratio_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,7 +26,7 @@ from meritfair.model import theory
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
 from meritfair.reproduction.prose import Rows, compose, place
-from meritfair.simulation.metrics import interval
+from meritfair.simulation.bootstrap import interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

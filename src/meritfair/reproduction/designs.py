@@ -32,7 +32,7 @@ from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Result
 from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
 from meritfair.reproduction.growth import SUBLINEAR, between, exponent, is_sublinear
 from meritfair.reproduction.prose import compose, place
-from meritfair.simulation.metrics import Interval, interval, ratio_interval
+from meritfair.simulation.bootstrap import Interval, interval, ratio_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -23,7 +23,7 @@ from meritfair.model.theory import information_limit
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
 from meritfair.reproduction.prose import Rows, compose, place
-from meritfair.simulation.metrics import Interval, interval, ratio_interval
+from meritfair.simulation.bootstrap import Interval, interval, ratio_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ def within(value: Interval, low: float, high: float) -> bool | None:
 
     Examples
     --------
-    >>> from meritfair.simulation.metrics import Interval
+    >>> from meritfair.simulation.bootstrap import Interval
     >>> within(Interval(8.0, 5.0, 20.0), 7, 16), within(Interval(6.0, 5.0, 8.0), 7, 16)
     (True, None)
     >>> within(Interval(5.0, 4.0, 6.0), 7, 16)

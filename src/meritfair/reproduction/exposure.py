@@ -19,7 +19,7 @@ from meritfair.lab.resampling import above, below
 from meritfair.reproduction.artefact import Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.prose import compose
-from meritfair.simulation.metrics import Interval, interval
+from meritfair.simulation.bootstrap import Interval, interval
 
 if TYPE_CHECKING:
     from typing import Any

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
     from meritfair.lab.tasks import Outcome
-    from meritfair.simulation.metrics import Interval
+    from meritfair.simulation.bootstrap import Interval
 
 __all__ = ["LINEAR", "SUBLINEAR", "between", "exponent", "exponents", "is_linear", "is_sublinear", "slope"]
 

@@ -16,7 +16,7 @@ from meritfair.core.figures import Band, draw_band
 from meritfair.reproduction.artefact import DATASETS, Results, Scale
 from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
 from meritfair.reproduction.growth import exponent
-from meritfair.simulation.metrics import Interval, interval
+from meritfair.simulation.bootstrap import Interval, interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -23,7 +23,7 @@ from meritfair.reproduction.estimates import ESTIMATORS, Curves, draw_curves
 from meritfair.reproduction.figures import COLORS, add_legend, band
 from meritfair.reproduction.growth import between
 from meritfair.reproduction.prose import Rows, compose
-from meritfair.simulation.metrics import Interval, interval, ratio_interval
+from meritfair.simulation.bootstrap import Interval, interval, ratio_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

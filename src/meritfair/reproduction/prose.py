@@ -28,7 +28,7 @@ from meritfair.core.errors import MissingExtraError
 from meritfair.core.texts import several
 from meritfair.lab.resampling import above, below, interval_columns, percent, shown, span, tally
 from meritfair.reproduction.artefact import DATASETS, Findings, PaperTable, Scale, Verdict
-from meritfair.simulation.metrics import Interval
+from meritfair.simulation.bootstrap import Interval
 
 if TYPE_CHECKING:
     import jinja2

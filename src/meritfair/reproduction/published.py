@@ -35,7 +35,7 @@ from meritfair.reproduction.artefact import DATASETS, SIZES
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
     from meritfair.lab.tasks import Outcome
-    from meritfair.simulation.metrics import Interval
+    from meritfair.simulation.bootstrap import Interval
 
 __all__ = [
     "ALPHA",

@@ -33,7 +33,7 @@ from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.growth import LINEAR, SUBLINEAR, between, is_linear, is_sublinear
 from meritfair.reproduction.panels import USUAL, Panel, draw_grid, draw_panel, fit_heights, growth_rows, make_panel
 from meritfair.reproduction.prose import Rows, compose
-from meritfair.simulation.metrics import Interval, ratio_interval
+from meritfair.simulation.bootstrap import Interval, ratio_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

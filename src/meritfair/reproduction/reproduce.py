@@ -21,12 +21,11 @@ from meritfair.core.checks import check_known
 from meritfair.core.errors import FileError, MeritfairError, MissingExtraError
 from meritfair.core.machine import available_cores
 from meritfair.core.progress import following
-from meritfair.core.texts import several
+from meritfair.core.texts import duration, several
 from meritfair.lab.executors import check_workers, processes
 from meritfair.lab.store import Store
 from meritfair.lab.sweep import Tally, outcomes, run_sweep
 from meritfair.lab.tasks import Task, tasks, versions
-from meritfair.lab.wording import duration
 from meritfair.reproduction import ARTEFACTS, BEYOND, HEADLINES
 from meritfair.reproduction.artefact import Artefact, Scale
 from meritfair.reproduction.report import SUFFIXES, Report, Section, save_figure, save_tables, write_report

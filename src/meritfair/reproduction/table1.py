@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
     from meritfair.lab.tasks import Outcome
-    from meritfair.simulation.metrics import Interval
+    from meritfair.simulation.bootstrap import Interval
 
 __all__ = ["TABLE_1", "factor"]
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from meritfair.simulation.metrics import Interval
+    from meritfair.simulation.bootstrap import Interval
 
 __all__ = ["COLUMNS", "Column"]
 

@@ -42,8 +42,9 @@ from meritfair.model.arms import Arms
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
 from meritfair.model.merit import Merit
 from meritfair.policies import registry
+from meritfair.simulation.bootstrap import Interval, interval_row
 from meritfair.simulation.columns import COLUMNS
-from meritfair.simulation.metrics import Interval, intervention_benefit, price_of_fairness
+from meritfair.simulation.metrics import intervention_benefit, price_of_fairness
 from meritfair.simulation.simulate import arms_of_runs, make_policy, simulate
 
 if TYPE_CHECKING:
@@ -152,10 +153,7 @@ class Comparison:
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each policy: its label, and each measure as ``name``, ``name_low`` and ``name_high``."""
-        return [
-            {"policy": label} | {name + end: value for name, each in found.items() for end, value in _ends(each)}
-            for label, found in self.measures.items()
-        ]
+        return [{"policy": label, **interval_row(found)} for label, found in self.measures.items()]
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame; needs the extra ``lab``."""
@@ -204,10 +202,6 @@ class Comparison:
         intervals = ", with 95 % bootstrap intervals" if self.none.runs > 1 else ""
         oracles = f" {ORACLE}: knows the true arms." if self.oracles else ""
         return f"{self.description}. Means over runs{intervals}; fairness regret is added up over episodes.{oracles}"
-
-
-def _ends(value: Interval) -> tuple[tuple[str, float], ...]:
-    return ("", value.mean), ("_low", value.low), ("_high", value.high)
 
 
 _PAPER, _CONFIDENCE = Criterion(), Confidence()

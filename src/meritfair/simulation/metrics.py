@@ -4,9 +4,8 @@ Two of the paper's quantities are measured in two ways, because its published nu
 its definitions. The functions named ``…_authors`` follow the published code; use them only to compare
 with the paper's Table 1, whose two columns are moreover swapped.
 
-A mean over runs has a bootstrap interval. Ratios are ratios of means, not means of ratios, so that a run in which
-little could be won does not drown the others; each resample draws whole runs, the same for numerator and denominator.
-With R, R_none and R_best the rewards of a policy, of nobody pulled and of the best policy that is not asked to be fair:
+Means and ratios over runs have bootstrap intervals (`meritfair.simulation.bootstrap`). With R, R_none and R_best the
+rewards of a policy, of nobody pulled and of the best policy that is not asked to be fair:
 
     intervention benefit = (R - R_none) / (R_best - R_none)
     price of fairness    = (R_best - R) / R_best
@@ -14,13 +13,13 @@ With R, R_none and R_best the rewards of a policy, of nobody pulled and of the b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from meritfair.core.checks import float_array
 from meritfair.core.errors import InputError
-from meritfair.core.seeding import stream
+from meritfair.simulation.bootstrap import RESAMPLES, Interval, interval, ratio_interval
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,10 +42,7 @@ __all__ = [
     "largest_after",
     "price_of_fairness",
     "ratio_interval",
-    "resampled",
 ]
-
-RESAMPLES = 2000
 
 
 def fairness_regret(given: npt.ArrayLike, fair: npt.ArrayLike) -> FloatArray:
@@ -245,66 +241,6 @@ def _amounts(amounts: npt.ArrayLike) -> FloatArray:
     if x.ndim == 0 or not np.all(x >= 0):
         raise InputError("amounts must be a list of numbers that are not negative")
     return x
-
-
-class Interval(NamedTuple):
-    """A mean over runs, or a ratio of two, with a 95 % bootstrap interval; NaN at both ends for a single run."""
-
-    mean: float
-    low: float
-    high: float
-
-
-def interval(values: npt.ArrayLike, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
-    """Return the mean over runs with its 95 % percentile bootstrap interval.
-
-    Examples
-    --------
-    >>> interval([1.0, 2.0, 3.0, 4.0]).mean
-    2.5
-    """
-    x = float_array("values", values)
-    if len(x) < 2:
-        return Interval(float(x.mean()), np.nan, np.nan)
-    low, high = np.quantile(x[resampled(len(x), seed, resamples)].mean(axis=1), [0.025, 0.975])
-    return Interval(float(x.mean()), float(low), float(high))
-
-
-def resampled(runs: int, seed: int, resamples: int = RESAMPLES, number: int = 0) -> IntArray:
-    """Return runs drawn with replacement, as many as there are, shape (resamples, runs).
-
-    Draws of another number are independent, for runs that have nothing in common.
-    """
-    return np.asarray(stream(seed, "bootstrap", number).integers(0, runs, (resamples, runs)))
-
-
-def ratio_interval(
-    numerator: npt.ArrayLike, denominator: npt.ArrayLike, seed: int = 0, resamples: int = RESAMPLES
-) -> Interval:
-    """Return the ratio of two means over the same runs, with a 95 % interval that draws both from the same runs.
-
-    NaN where the mean denominator is not positive. In a resample where it is not, the ratio could be anything: if these
-    are more than a few, the interval has no end.
-
-    Examples
-    --------
-    >>> ratio_interval([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])  # always half, whichever runs are drawn
-    Interval(mean=0.5, low=0.5, high=0.5)
-    """
-    above, below = float_array("numerator", numerator), float_array("denominator", denominator)
-    if above.shape != below.shape:
-        raise InputError(f"a ratio needs one number for each run twice, got {above.shape} and {below.shape}")
-    if not below.mean() > 0:
-        return Interval(np.nan, np.nan, np.nan)
-    mean = float(above.mean() / below.mean())
-    if len(above) < 2:
-        return Interval(mean, np.nan, np.nan)
-    picks = resampled(len(above), seed, resamples)
-    over, under = above[picks].mean(axis=1), below[picks].mean(axis=1)
-    ratios = over / np.where(under > 0, under, 1.0)
-    low = np.quantile(np.where(under > 0, ratios, -np.inf), 0.025, method="lower")
-    high = np.quantile(np.where(under > 0, ratios, np.inf), 0.975, method="higher")
-    return Interval(mean, float(low), float(high))
 
 
 def intervention_benefit(

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from meritfair.core.arrays import FloatArray, IntArray
+    from meritfair.simulation.bootstrap import Interval
     from meritfair.simulation.comparison import Comparison
-    from meritfair.simulation.metrics import Interval
     from meritfair.simulation.run import Run
 
 __all__ = [

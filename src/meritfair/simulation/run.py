@@ -7,7 +7,6 @@ npz, with its settings, seed and versions inside.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -18,6 +17,7 @@ import numpy as np
 
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import FileError
+from meritfair.core.sealed import load_arrays, save_arrays, seal, unseal
 from meritfair.core.storage import check_readable, check_suffix, write_whole
 from meritfair.core.tables import data_frame
 from meritfair.model.arms import Arms
@@ -25,7 +25,7 @@ from meritfair.model.benefit import benefit
 from meritfair.model.exposure import fair_exposure
 from meritfair.model.merit import merit_from_settings
 from meritfair.simulation import metrics
-from meritfair.simulation.metrics import Interval, interval
+from meritfair.simulation.bootstrap import Interval, interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["Run"]
 
 _FORMAT = "meritfair-run-2"
-_META = "meritfair"
 _SUFFIXES = (".parquet", ".npz")
 _BY_EPISODE = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward", "eta", "omega")
 _BY_ARM = ("pulls", "exposure", "fair_exposure", "longest_wait")
@@ -147,8 +146,17 @@ class Run:
 
     @property
     def first_valid_episode(self) -> IntArray:
-        """The paper's t0: the last episode at which some eta was 1 or more, shape (runs,)."""
+        """The paper's t0 (Assumption 4.1), shape (runs,): every eta is below 1 after this episode.
+
+        The convention: it is the last episode at which some eta was 1 or more, counted from 1, and 0 if there was none.
+        So the first episode that the assumption covers is the one after it.
+        """
         return metrics.first_valid_episode(self.eta)
+
+    @property
+    def t0(self) -> IntArray:
+        """The paper's name for `first_valid_episode`: the last episode at which some eta was 1 or more."""
+        return self.first_valid_episode
 
     @property
     def first_valid_episode_authors(self) -> IntArray:
@@ -251,13 +259,10 @@ class Run:
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one .parquet or .npz file, which replaces an old one once it is complete."""
         file = Path(path)
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
-        digest = _digest(arrays, self.settings)
-        meta = json.dumps({"format": _FORMAT, "digest": digest, **self.settings}, sort_keys=True)
-        if check_suffix(file, "runs", _SUFFIXES) == ".npz":
-            write_whole(file, lambda temporary: np.savez_compressed(temporary, **{**arrays, _META: np.array(meta)}))
-        else:
-            write_whole(file, lambda temporary: _write_parquet(temporary, arrays, meta))
+        suffix = check_suffix(file, "runs", _SUFFIXES)
+        arrays: dict[str, AnyArray] = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "settings"}
+        meta = json.dumps(seal(_FORMAT, self.settings, arrays), sort_keys=True)
+        write_whole(file, lambda temporary: save_arrays(temporary, arrays, meta, suffix))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Run:
@@ -266,65 +271,7 @@ class Run:
         suffix = check_suffix(file, "runs", _SUFFIXES)
         check_readable(file)
         try:
-            arrays, settings = _read_npz(file) if suffix == ".npz" else _read_parquet(file)
-            if settings.pop("digest", None) != _digest(arrays, settings):
-                raise ValueError("its contents do not match their checksum")
+            arrays, meta = load_arrays(file, suffix)
+            return cls(settings=unseal(json.loads(meta), _FORMAT, arrays=arrays), **arrays)
         except Exception as error:  # damaged bytes can make a reader fail in any way
             raise FileError(file, f"does not hold a whole run saved by meritfair ({error})") from error
-        return cls(settings=settings, **arrays)
-
-
-_ARRAYS = tuple(f.name for f in fields(Run) if f.name != "settings")
-
-
-def _digest(arrays: dict[str, AnyArray], settings: dict[str, Any]) -> str:
-    """Return a checksum of everything in a run, so that a damaged file is never taken for a whole one."""
-    total = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-    for name in _ARRAYS:
-        total.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape} ".encode())
-        total.update(np.ascontiguousarray(arrays[name]).tobytes())
-    return total.hexdigest()
-
-
-def _settings(meta: str) -> dict[str, Any]:
-    """Return the settings and the checksum that a file holds, if it is of this format."""
-    settings: dict[str, Any] = json.loads(meta)
-    found = settings.pop("format", None)
-    if found != _FORMAT:
-        raise ValueError(f"its format is {found}, not {_FORMAT}")
-    return settings
-
-
-def _read_npz(file: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-        settings = _settings(str(stored[_META]))
-        return {name: stored[name] for name in _ARRAYS}, settings
-
-
-def _write_parquet(file: Path, arrays: dict[str, AnyArray], meta: str) -> None:
-    """Write a row for each run; an array of more than one axis is a list in row-major order."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns: dict[str, Any] = {"run": pa.array(range(len(arrays["reward"])))}
-    shapes = {name: list(array.shape[1:]) for name, array in arrays.items()}
-    for name, array in arrays.items():
-        values = pa.array(np.ascontiguousarray(array).reshape(-1))
-        size = int(np.prod(array.shape[1:]))
-        columns[name] = pa.FixedSizeListArray.from_arrays(values, size) if array.ndim > 1 else values
-    table = pa.table(columns).replace_schema_metadata({_META: meta, "shapes": json.dumps(shapes)})
-    pq.write_table(table, file, compression="zstd")
-
-
-def _read_parquet(file: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(file)
-    stored = table.schema.metadata or {}
-    settings, shapes = _settings(stored[_META.encode()].decode()), json.loads(stored[b"shapes"])
-    arrays = {}
-    for name in _ARRAYS:
-        column = table.column(name).combine_chunks()
-        flat = column.flatten() if shapes[name] else column
-        arrays[name] = flat.to_numpy(zero_copy_only=False).reshape(table.num_rows, *shapes[name])
-    return arrays, settings
