@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -106,8 +110,37 @@ def test_help_does_not_wait_for_heavy_libraries() -> None:
     assert "simulate" in done.stdout
 
 
-def test_the_package_says_that_it_is_typed() -> None:
-    assert (SOURCE / "py.typed").exists()
+def run(*command: Any, **how: Any) -> str:
+    """Run a command that must succeed; return what it prints."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, encoding="utf-8", **how)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_wheel_has_all_files_and_reproduces_a_figure_without_the_source_tree(tmp_path: Path) -> None:
+    run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path, cwd=ROOT)
+    (wheel,) = tmp_path.glob("*.whl")
+    files = {f.relative_to(SOURCE.parent).as_posix() for f in SOURCE.rglob("*.*") if f.suffix != ".pyc"}
+    assert {Path(name).suffix for name in files} == {".csv", ".jinja", ".mplstyle", ".py", ".pyi", ".typed"}
+    assert {name for name in ZipFile(wheel).namelist() if name.startswith("meritfair/")} == files
+
+    builder = venv.EnvBuilder(symlinks=sys.platform != "win32")
+    builder.create(tmp_path / "venv")
+    fresh = builder.ensure_directories(tmp_path / "venv")
+    run(sys.executable, "-m", "pip", "--python", fresh.env_exe, "install", "--no-deps", "--no-index", wheel)
+    folder = Path(run(fresh.env_exe, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    # The libraries it needs are those installed here; of a path in a .pth file, no other .pth files are read.
+    (folder / "here.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+
+    away = tmp_path / "away"
+    away.mkdir()
+    elsewhere = {"cwd": away, "env": {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}}
+    where = run(fresh.env_exe, "-c", "import meritfair; print(meritfair.__file__)", **elsewhere).strip()
+    assert Path(where).is_relative_to(folder)
+    run(Path(fresh.bin_path) / "meritfair", "reproduce", "--quick", "--only", "figure-1", **elsewhere)
+    assert (away / "paper-quick" / "report.html").stat().st_size > 10_000
+    assert list((away / "paper-quick").rglob("figure-1*.png"))
 
 
 def brought(extra: str) -> set[str]:
@@ -126,7 +159,9 @@ def test_all_is_every_extra_for_users() -> None:
 
 def test_an_error_advises_an_extra_that_there_is() -> None:
     advised = {
-        extra for file in MODULES.values() for extra in re.findall(r'MissingExtraError\(".*?", "(\w+)"\)', file.read_text())
+        extra
+        for file in MODULES.values()
+        for extra in re.findall(r'MissingExtraError\(".*?", "(\w+)"\)', file.read_text())
     }
     assert advised == {"dask", "gym", "lab", "plots"}
     assert advised <= set(EXTRAS)
@@ -137,7 +172,7 @@ def test_what_the_readme_installs_serves_what_it_shows() -> None:
     assert brought(extra) >= {"matplotlib", "pandas", "jinja2"}  # Run.plot, lab.load, reproduce
 
 
-@pytest.mark.parametrize("command", ["sweep", "reproduce", "python"])
+@pytest.mark.parametrize("command", ["sweep", "reproduce", "python", "lint", "test"])
 def test_the_script_installs_what_its_commands_need(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     spec = spec_from_loader("mf_script", SourceFileLoader("mf_script", str(ROOT / "mf")))
     assert spec is not None
@@ -148,5 +183,7 @@ def test_the_script_installs_what_its_commands_need(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(script, "set_up", installed.append)
     monkeypatch.setattr(script, "run", lambda *words: 0)
     monkeypatch.setattr(sys, "argv", ["mf", command])
+    monkeypatch.chdir(ROOT)  # where it goes itself
     assert script.main() == 0
     assert brought(installed[0]) >= {"dask", "gym", "lab"}
+    assert command not in ("lint", "test") or brought(installed[0]) >= {"ruff", "mypy", "pytest"}
