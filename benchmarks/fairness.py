@@ -28,7 +28,7 @@ TABLE_1 = ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20))
 RUNS = 30
 MERIT = mf.Exponential(3.0)
 PAPER = "opti-\nmistic"
-BELIEFS = {
+ESTIMATES = {
     PAPER: {},
     "kl\nball": {"ball": "kl"},
     "mean": {"estimate": "mean"},
@@ -88,9 +88,9 @@ def against_the_limit(design: str, episodes: int, sizes: tuple[tuple[int, int], 
             limit = np.array([mf.information_limit(each, budget, episodes, 200, MERIT, design) for each in arms])
             step(f"{design}: {name}, {n_arms} arms")
             found = {
-                name: regrets({"design": design, **belief}, arms, budget, episodes)
-                for name, belief in BELIEFS.items()
-                if design == "sequential" or "ball" not in belief
+                name: regrets({"design": design, **settings}, arms, budget, episodes)
+                for name, settings in ESTIMATES.items()
+                if design == "sequential" or "ball" not in settings
             }
             ratio = found["mean"] / limit
             error = ratio.std(ddof=1) / np.sqrt(RUNS)
@@ -136,14 +136,14 @@ def main() -> None:
     title = "1. Part of the budget that goes to other arms than merit says"
     print_table([*columns, *((heading, "right") for heading in headings)], known, title)
     limits = ["limit", "mean /\nlimit", "times\nless"]
-    shares = columns + [(heading, "right") for heading in [*BELIEFS, *limits]]
-    exposures = columns + [(h, "right") for h in [*(b for b in BELIEFS if "ball" not in BELIEFS[b]), *limits]]
+    shares = columns + [(heading, "right") for heading in [*ESTIMATES, *limits]]
+    exposures = columns + [(h, "right") for h in [*(e for e in ESTIMATES if "ball" not in ESTIMATES[e]), *limits]]
     print_table(shares, sequential, f"2. Regret on shares after {episodes:,} episodes, sequential design")
     print_table(exposures, exact, f"3. Regret on exposures after {episodes:,} episodes, exact design")
     columns = [("data set", "left")] + [(e, "right") for e in ("optimistic", "mean", "pooled", "thompson")]
     print_table([*columns, ("pooled\nto mean", "right")], short, "4. Regret on shares of a programme of 50 rounds")
     print_note(
-        "Where an arm is almost saturated it is hardly ever left alone, so that its benefit is hard to learn, but its "
+        "Where an arm is almost saturated it is pulled nearly always, so that its benefit is hard to learn, but its "
         "exposure cannot be far off: there the limit on exposures, a first-order figure, is too high."
     )
     print_note(

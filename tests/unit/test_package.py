@@ -112,7 +112,9 @@ def test_help_does_not_wait_for_heavy_libraries() -> None:
 
 def run(*command: Any, **how: Any) -> str:
     """Run a command that must succeed; return what it prints."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, encoding="utf-8", **how)
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        list(map(str, command)), capture_output=True, encoding="utf-8", **how
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -15,6 +15,29 @@ __all__ = ["EXAMPLES", "bench"]
 
 EXAMPLES = "For example: [cyan]meritfair bench --quick[/], or [cyan]meritfair bench --out bench.json[/]"
 
+_SIZE = {"arms": ("arms", ","), "budget": ("budget", ",")}
+_SPEED = {"ns_per_arm_step": ("ns per\narm-step", ".2f")}
+_POLICIES = {
+    "policy": ("policy", ""),
+    **_SIZE,
+    "c": ("c", "g"),
+    "seconds": ("seconds", ".3f"),
+    **_SPEED,
+    "ratio_to_plain": ("× plain\nloop", ".1f"),
+    "ratio_to_python": ("× in\nPython", ",.0f"),
+}
+_SIZES = {
+    **_SIZE,
+    "seconds_per_episode": ("seconds per\nepisode", ".4f"),
+    **_SPEED,
+    "peak_memory_mb": ("peak memory\nso far, MB", ",.0f"),
+}
+_WORKERS = {
+    "workers": ("workers", "d"),
+    "seconds": ("seconds", ".2f"),
+    "times_one_worker": ("× one worker", ".2f"),
+}
+
 
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes and arms: half a minute, rougher.")] = False,
@@ -28,13 +51,12 @@ def bench(
 
     files = Files(out)
     episodes, largest = (1000, 10_000) if quick else (10_000, 1_000_000)
-    reference = measuring.reference_simulator()
     n_sizes = len(str(largest)) - 2
     steps = len(measuring.CASES) + 1 + n_sizes + available_cores() + 1
     results: dict[str, Any] = {"machine": measuring.machine(), "policies": [], "sizes": [], "workers": []}
     with progress_bar(steps) as begin:
         begin("against a plain loop")
-        for row in measuring.measure_policies(episodes, reference):
+        for row in measuring.measure_policies(episodes):
             results["policies"].append(row)
             begin("against a plain loop")
         for row in measuring.measure_sizes(largest):
@@ -48,56 +70,21 @@ def bench(
     if as_json:
         print_json(results)
     else:
-        _show(results, reference is not None)
+        _show(results)
     files.tell(quiet=as_json)
 
 
-def _show(results: dict[str, Any], with_reference: bool) -> None:
-    about = results["machine"]
+def _show(results: dict[str, Any]) -> None:
+    about, episodes = results["machine"], results["policies"][0]["episodes"]
     title = f"{about['processor']}, {about['cores']} cores · Python {about['python']}, Numba {about['numba']}"
-    columns = [
-        ("policy", "left"),
-        ("arms", "right"),
-        ("budget", "right"),
-        ("c", "right"),
-        ("seconds", "right"),
-        ("ns per\narm-step", "right"),
-        ("× plain\nloop", "right"),
-        ("× NumPy\nreference", "right"),
-    ]
-    rows = [
-        [
-            row["policy"],
-            f"{row['arms']:,}",
-            f"{row['budget']:,}",
-            f"{row['c']:g}",
-            f"{row['seconds']:.3f}",
-            f"{row['ns_per_arm_step']:.2f}",
-            f"{row['ratio_to_plain']:.1f}" if "ratio_to_plain" in row else "–",
-            f"{row['ratio_to_reference']:,.0f}" if "ratio_to_reference" in row else "–",
-        ]
-        for row in results["policies"]
-    ]
-    print_table(
-        columns, rows, f"{title}\nOne run of {results['policies'][0]['episodes']:,} episodes of 200 steps, one core"
-    )
+    _table(_POLICIES, results["policies"], f"{title}\nOne run of {episodes:,} episodes of 200 steps, one core")
     print_note("Mean, exact, systematic: merit-fair with that estimate, and with that design and the mean.\n")
-    sizes = [
-        [
-            f"{row['arms']:,}",
-            f"{row['budget']:,}",
-            f"{row['seconds_per_episode']:.4f}",
-            f"{row['ns_per_arm_step']:.2f}",
-            f"{row['peak_memory_mb']:,.0f}",
-        ]
-        for row in results["sizes"]
-    ]
-    columns = [("arms", "right"), ("budget", "right"), ("seconds per\nepisode", "right"), ("ns per\narm-step", "right")]
-    print_table([*columns, ("peak memory\nso far, MB", "right")], sizes, "Merit-fair, episodes of 200 steps, one core")
-    workers = [
-        [str(row["workers"]), f"{row['seconds']:.2f}", f"{row['times_one_worker']:.2f}"] for row in results["workers"]
-    ]
-    columns = [("workers", "right"), ("seconds", "right"), ("× one worker", "right")]
-    print_table(columns, workers, "8 runs of merit-fair, 100 arms, 20 pulled")
-    if not with_reference:
-        print_note("The NumPy reference is part of the tests, and there only in a clone.")
+    _table(_SIZES, results["sizes"], "Merit-fair, episodes of 200 steps, one core")
+    _table(_WORKERS, results["workers"], "8 runs of merit-fair, 100 arms, 20 pulled")
+
+
+def _table(columns: dict[str, tuple[str, str]], rows: list[dict[str, Any]], title: str) -> None:
+    """Print what was measured; a column has the name of a number, its heading and its format."""
+    headings = [(heading, "right" if form else "left") for heading, form in columns.values()]
+    cells = [[format(row[key], form) if key in row else "–" for key, (_, form) in columns.items()] for row in rows]
+    print_table(headings, cells, title)
