@@ -5,7 +5,7 @@ For one pull the fair exposure is the merit's share, :math:`\pi_i = g_i / \sum_j
 For K > 1 the designs ``exact`` and ``systematic`` give each arm the exposure that :mod:`meritfair.model.allocation`
 defines, in proportion to merit up to saturation; they differ only in who is drawn together.
 
-The paper draws K arms one after another from :math:`\pi`, without putting back (design ``sequential``). An arm is
+The paper draws K arms one after another from :math:`\pi`, without replacement (design ``sequential``). An arm is
 then among the K with a probability :math:`Pr_i(K)` that is not proportional to merit. It is found exactly by a
 race: let arm j arrive at an exponential time with rate :math:`w_j = g_j`. The order of arrival has the law of the
 sequential draw, so arm i is drawn when fewer than K others arrive before it:
@@ -73,7 +73,7 @@ def fair_exposure(
     budget : int
         Arms pulled at each step, from 1 to N.
     design : {"sequential", "exact", "systematic"}
-        How the arms are drawn: ``sequential`` is the paper's, one after another without putting back. The other two
+        How the arms are drawn: ``sequential`` is the paper's, one after another without replacement. The other two
         have exposures in proportion to merit up to saturation; `allocate` also says who is saturated.
     floor, cap : array_like
         The least and the most exposure of each arm, for designs other than ``sequential``.
