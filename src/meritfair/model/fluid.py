@@ -43,6 +43,7 @@ J. Appl. Probab. 25A (1988).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -233,10 +234,7 @@ def _fill(total: float, start: FloatArray, end: FloatArray) -> FloatArray:
     def full(level: float) -> FloatArray:
         return np.clip((level - start) / (end - start), 0.0, 1.0)
 
-    low, high = 0, len(levels) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if full(levels[middle]).sum() <= total else (low, middle)
-    less, more = full(levels[low]), full(levels[high])
+    high = bisect_right(levels, total, 1, len(levels) - 1, key=lambda level: float(full(level).sum()))
+    less, more = full(levels[high - 1]), full(levels[high])
     span = float(more.sum() - less.sum())
     return less + (more - less) * ((total - less.sum()) / span if span > 0 else 0.0)
