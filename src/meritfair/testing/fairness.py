@@ -159,12 +159,8 @@ def check_relabelling(case: Case) -> None:
     script.teach(learner, actions)
     moved.teach(other, actions[:, order])
     for number in (2, 60):
-        first = np.array(
-            [_exposures_after(each, script, forced)[order] for each in with_other_rngs(learner, number, seed=46)]
-        )
-        second = np.array(
-            [_exposures_after(each, moved, forced[:, order]) for each in with_other_rngs(other, number, seed=47)]
-        )
+        first = _exposures(with_other_rngs(learner, number, seed=46), script, forced)[:, order]
+        second = _exposures(with_other_rngs(other, number, seed=47), moved, forced[:, order])
         if np.ptp(np.concatenate([first, second]), axis=0).max() <= EXACT:
             return
     if max(np.ptp(first, axis=0).max(), np.ptp(second, axis=0).max()) <= EXACT:
@@ -191,9 +187,10 @@ def _forced(case: Case, rounds: int, seed: int) -> BoolArray:
     return np.asarray(order < case.budget)
 
 
-def _exposures_after(learner: Learner, script: Script, forced: BoolArray) -> FloatArray:
-    """Lead a learner through rounds in which only K arms are there; return the exposures of the round after them."""
-    for t, there in enumerate(forced):
-        learner.choose(script.states[t], available=there)
-        script.see(learner, t, there.astype(np.int64))
-    return learner.choose(script.states[-1]).exposure
+def _exposures(learners: list[Learner], script: Script, forced: BoolArray) -> FloatArray:
+    """Lead learners through rounds in which only K arms are there; return their exposures of the round after them."""
+    for learner in learners:
+        for t, there in enumerate(forced):
+            learner.choose(script.states[t], available=there)
+            script.see(learner, t, there.astype(np.int64))
+    return np.array([learner.choose(script.states[-1]).exposure for learner in learners])
