@@ -38,7 +38,6 @@ OPEN: set[tuple[str, str]] = {
     ("meritfair.auditing.figure", "meritfair.simulation.plots"),
     ("meritfair.fitting", "meritfair.simulation.plots"),
     ("meritfair.policies.base", "meritfair.policies.learner"),
-    ("meritfair.simulation.runner", "meritfair.simulation.simulate"),
 }
 
 
