@@ -29,7 +29,7 @@ TABLE_1 = ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20))
 RUNS = 30
 MERIT = mf.Exponential(3.0)
 PAPER = "opti-\nmistic"
-BELIEFS = {
+ESTIMATES = {
     PAPER: {},
     "kl\nball": {"ball": "kl"},
     "mean": {"estimate": "mean"},
@@ -89,9 +89,9 @@ def against_the_limit(design: str, episodes: int, sizes: tuple[tuple[int, int], 
             limit = np.array([mf.information_limit(each, budget, episodes, 200, MERIT, design) for each in arms])
             step(f"{design}: {name}, {n_arms} arms")
             found = {
-                name: regrets({"design": design, **belief}, arms, budget, episodes)
-                for name, belief in BELIEFS.items()
-                if design == "sequential" or "ball" not in belief
+                name: regrets({"design": design, **settings}, arms, budget, episodes)
+                for name, settings in ESTIMATES.items()
+                if design == "sequential" or "ball" not in settings
             }
             ratio = found["mean"] / limit
             error = ratio.std(ddof=1) / np.sqrt(RUNS)
@@ -137,8 +137,8 @@ def main() -> None:
     title = "1. Part of the budget that goes to other arms than merit says"
     print_table([*columns, *headings], known, title)
     limits = ["limit", "mean /\nlimit", "times\nless"]
-    shares = [*columns, *BELIEFS, *limits]
-    exposures = [*columns, *(b for b in BELIEFS if "ball" not in BELIEFS[b]), *limits]
+    shares = [*columns, *ESTIMATES, *limits]
+    exposures = [*columns, *(e for e in ESTIMATES if "ball" not in ESTIMATES[e]), *limits]
     print_table(shares, sequential, f"2. Regret on shares after {episodes:,} episodes, sequential design")
     print_table(exposures, exact, f"3. Regret on exposures after {episodes:,} episodes, exact design")
     columns = ["data set", "optimistic", "mean", "pooled", "thompson", "pooled\nto mean"]

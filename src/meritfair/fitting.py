@@ -224,7 +224,7 @@ def fit(
         "seed": root,
         "versions": {"meritfair": meritfair.__version__, "numpy": np.__version__},
     }
-    return Fit(arms, known, found, posterior.chance if pooled else None, settings)
+    return Fit(arms, known, found, posterior.weights if pooled else None, settings)
 
 
 def _known(seen: StateLog | Counts, names: Iterable[str] | None) -> tuple[Counts, Iterable[str] | None]:

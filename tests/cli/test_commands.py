@@ -244,10 +244,11 @@ def test_an_out_folder_that_is_a_file(call: Any, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     answer = call("simulate", "-d", "synthetic", *QUICK, "--out", str(tmp_path / "taken"))
     assert answer.code == 2
-    assert "File exists" in answer.err
+    assert "taken" in answer.err
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_interrupting_stops_at_once_with_one_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "meritfair", "simulate", "-d", "synthetic", "--episodes", "1000000"]
     process = subprocess.Popen(

@@ -163,6 +163,7 @@ def test_an_interrupt_says_how_to_go_on(call: Any, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_a_real_interrupt_and_real_workers(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text(SPEC.replace("episodes = 4", "episodes = 20000").replace("= 20\n", "= 200\n"))
     arguments = [sys.executable, "-m", "meritfair", "sweep", "spec.toml", "--out", "found", "--workers", "2"]

@@ -17,7 +17,7 @@ from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.policies import Lottery, Policy, PriorityTable, Rotation, StepLearner, View, registry
 from meritfair.policies.drawing import Ranking, Situation, Step
 from meritfair.policies.learner import Choice, Learner
-from meritfair.testing import CHECKS, Check, ConformanceError, cases, check_policy
+from meritfair.testing import CHECKS, Check, ConformanceError, cases, check_policy, judging
 
 
 def gain(view: View) -> FloatArray:
@@ -314,10 +314,10 @@ def changes_the_memory_of_its_view(view: View) -> StepLearner:
 
 
 @dataclass(frozen=True)
-class ForgetsInLife(Policy):
-    """Goes on from its memory in a simulation, where it is asked once, and begins anew in life."""
+class ForgetsWhenLive(Policy):
+    """Goes on from its memory in a simulation, where it is asked once, and begins anew in live use."""
 
-    name: ClassVar[str] = "forgets-in-life"
+    name: ClassVar[str] = "forgets-when-live"
     plans_once = True
 
     def plan(self, view: View) -> StepLearner:
@@ -336,8 +336,8 @@ class RulesOtherwise(mf.MeritFair):
         return Lottery(np.exp(-10 * gain(view).mean(axis=-1)))
 
 
-def lives_otherwise(view: View) -> PriorityTable:
-    """Pulls those in the bad state when it is simulated, and those in the good state in life."""
+def pulls_others_when_live(view: View) -> PriorityTable:
+    """Pulls those in the bad state when it is simulated, and those in the good state in live use."""
     index = [1.0, 0.0] if view.counts.visits.ndim > 3 else [0.0, 1.0]
     return PriorityTable(np.broadcast_to(index, view.counts.visits.shape[:-1]))
 
@@ -395,7 +395,7 @@ BROKEN: list[tuple[Any, Check, str]] = [
     (boasts, testing.check_exposures, "as often as is stated: in a round of 150 learners that know the same arm"),
     (boasts_in_simulation, testing.check_exposures, "as often as is stated: in the second episode of 60 runs"),
     (RulesOtherwise(), testing.check_exposures, "as often as is stated: in the second episode of 60 runs"),
-    (pulls_those_without_a_chance, testing.check_exposures, "a chance of 1 is certain and one of 0 never comes"),
+    (pulls_those_without_a_chance, testing.check_exposures, "an exposure of 1 is certain and one of 0 never happens"),
     (first_comes_first, testing.check_ties, "in 120 first rounds arm 0 was pulled 120 times, and 40.0 is the mean"),
     (first_comes_first_later, testing.check_ties, "in 120 rounds after a history that was the same for all arms arm 0"),
     (first_comes_first_in_simulation, testing.check_ties, "in 120 simulations of 10 steps .* arm 0 was pulled"),
@@ -428,11 +428,15 @@ BROKEN: list[tuple[Any, Check, str]] = [
     (peeks, testing.check_no_secrets, "not an oracle must plan without the true arms, but it cannot: index must"),
     (peeks_in_simulation, testing.check_no_secrets, "must not depend on the true arms unless its policy is an oracle"),
     (SaysItIsConstant(), testing.check_constant, "the index of episodes 1 and 9 was not"),
-    (ForgetsInLife(), testing.check_constant, "the memory of episodes 1 and 9 was not"),
+    (ForgetsWhenLive(), testing.check_constant, "the memory of episodes 1 and 9 was not"),
     (ignores_that_there_may_be_one, testing.check_sizes, "there was IndexError"),
     (is_made_for_six, testing.check_sizes, "without settings must take 1 arm and a budget of 1, but it refused"),
     (is_made_for_six, testing.check_join_and_leave, "without settings must take an arm that joins, but it refused"),
-    (lives_otherwise, testing.check_learner_and_simulation, "live use and simulation must agree, but in 40 runs of 35"),
+    (
+        pulls_others_when_live,
+        testing.check_learner_and_simulation,
+        "live use and simulation must agree, but in 40 runs of 35",
+    ),
 ]
 
 
@@ -561,7 +565,7 @@ def test_a_learner_that_loses_its_rng_in_a_file_is_found(monkeypatch: pytest.Mon
         return {**to_dict(self), "rng": np.random.default_rng(1).bit_generator.state}
 
     monkeypatch.setattr(Learner, "to_dict", without)
-    with pytest.raises(ConformanceError, match="must be the same, but in round 1 of one that went on and of a learner"):
+    with pytest.raises(ConformanceError, match="must be the same, but in round 1 of one that was not and of a learner"):
         testing.check_restart("random")
 
 
@@ -684,34 +688,34 @@ def test_pulling_fewer_is_in_order_for_a_policy_that_says_so() -> None:
 
 def test_the_limit_is_that_of_hoeffding() -> None:
     # 100 terms of length 1: P(|S| > t) <= 2 exp(-2 t^2 / 100), which is 1e-6 / 5 at this t
-    t = float(cases.limit(np.ones(100), comparisons=5))
+    t = float(judging.limit(np.ones(100), comparisons=5))
     assert 2 * np.exp(-2 * t**2 / 100) == pytest.approx(1e-6 / 5)
-    assert np.allclose(cases.limit(np.full((100, 3), 2.0), comparisons=5), 2 * t)
+    assert np.allclose(judging.limit(np.full((100, 3), 2.0), comparisons=5), 2 * t)
 
 
 def test_samples_of_one_law_agree_and_others_do_not() -> None:
     rng = np.random.default_rng(5)
     for _ in range(500):
-        assert len(cases.differ(rng.integers(0, 9, (40, 3)), rng.integers(0, 9, (40, 3)))) == 0
-        assert len(cases.differ(rng.random((40, 3)) < 0.05, (rng.random((40, 3)) < 0.05).astype(int))) == 0
+        assert len(judging.differ(rng.integers(0, 9, (40, 3)), rng.integers(0, 9, (40, 3)))) == 0
+        assert len(judging.differ(rng.random((40, 3)) < 0.05, (rng.random((40, 3)) < 0.05).astype(int))) == 0
     one, other = rng.normal(size=(40, 3)), rng.normal(size=(40, 3))
     other[:, 1] += 2.0
-    assert cases.differ(one, other).tolist() == [1]
+    assert judging.differ(one, other).tolist() == [1]
     same = np.ones((40, 2))
-    assert cases.differ(same, same).tolist() == []
-    assert cases.differ(same, same + np.array([0.0, 1e-3])).tolist() == [1]  # what never varies must be the same
+    assert judging.differ(same, same).tolist() == []
+    assert judging.differ(same, same + np.array([0.0, 1e-3])).tolist() == [1]  # what never varies must be the same
 
 
 def test_the_chance_that_samples_of_one_law_differ_is_as_small_as_it_is_said_to_be() -> None:
     # n differences of 1 with random signs: all alike with a chance of 2^(1 - n), which is below 1e-6 from n = 21 on;
     # Chernoff's bound is 2 * 2^(-n) there, so it is as sharp as can be
     for n in range(15, 30):
-        found = cases.differ(np.ones((n, 1)), np.zeros((n, 1))).tolist()
+        found = judging.differ(np.ones((n, 1)), np.zeros((n, 1))).tolist()
         assert found == ([0] if 2.0 ** (1 - n) < 1e-6 else [])
     # one sign of 40 that is otherwise, or 41 ways in 2^40 to be so far off on either side: 7e-11, bounded by 2e-10
     signs = np.ones((40, 1))
     signs[7] = -1
-    assert cases.differ(signs, 0 * signs).tolist() == [0]
+    assert judging.differ(signs, 0 * signs).tolist() == [0]
     # with 8 of 40 it is 1.8e-4 and must not be found
     signs[:8] = -1
-    assert cases.differ(signs, 0 * signs).tolist() == []
+    assert judging.differ(signs, 0 * signs).tolist() == []

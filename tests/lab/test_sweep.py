@@ -506,6 +506,7 @@ def script(folder: Path, *how: str) -> tuple[dict[str, Any], str]:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_a_policy_can_do_its_worst(tmp_path: Path) -> None:
     found, errors = script(tmp_path, "print", "exit", "kill", "raise")
     assert (found["played"], found["kept"]) == (2, 0)

@@ -36,7 +36,7 @@ def arms_of(prior: Prior, n_arms: int, visits: float, rng: np.random.Generator) 
 
 def without_counts(posterior: Posterior, prior: Prior) -> Posterior:
     """Return a posterior with an error: the counts do not tell of which class an arm is."""
-    return Posterior(np.broadcast_to(prior.weights, posterior.chance.shape), posterior.good, posterior.bad)
+    return Posterior(np.broadcast_to(prior.weights, posterior.weights.shape), posterior.good, posterior.bad)
 
 
 # ---- laws
@@ -75,7 +75,7 @@ def test_the_posterior_is_calibrated() -> None:
     # whose counts speak for one class, which a posterior that is deaf to that cannot have.
     rng, n_arms, ranks = np.random.default_rng(3), 4_000, 19
     P, counts = arms_of(PRIOR, n_arms, 3, rng)
-    of_second = PRIOR.posterior(counts).chance[:, 1] > 0.65
+    of_second = PRIOR.posterior(counts).weights[:, 1] > 0.65
 
     def p_value(posterior: Posterior) -> float:
         """Return the smallest p-value of two sets of arms and four chances."""

@@ -245,10 +245,10 @@ def test_floors_that_use_up_the_budget_but_for_rounding_are_allowed() -> None:
 
 
 def test_learning_caps_are_one_minus_what_is_not_known() -> None:
-    n_arms, budget, left_alone = 5, 2, np.array([0, 1, 9, 99, 10**9])
+    n_arms, budget, not_pulled = 5, 2, np.array([0, 1, 9, 99, 10**9])
     expected = [2 / 5, 1 - (3 / 5) / 2, 1 - (3 / 5) / 10, 1 - (3 / 5) / 100, 1 - (3 / 5) / (1 + 10**9)]
-    np.testing.assert_allclose(learning_cap(left_alone, budget, 0.0, 1.0), expected, rtol=1e-14)
-    assert (learning_cap(left_alone, budget, 0.0, 1.0) < 1).all()
+    np.testing.assert_allclose(learning_cap(not_pulled, budget, 0.0, 1.0), expected, rtol=1e-14)
+    assert (learning_cap(not_pulled, budget, 0.0, 1.0) < 1).all()
     np.testing.assert_array_equal(learning_cap(np.arange(n_arms), n_arms, 0.0, 1.0), np.ones(n_arms))  # all are pulled
 
 
@@ -266,9 +266,9 @@ def test_learning_caps_leave_room_for_the_budget() -> None:
 
 
 def test_learning_caps_by_row() -> None:
-    left_alone = np.array([[0, 0, 0], [0, 5, 50], [10, 10, 10]])
-    together = learning_cap(left_alone, 1, [0.0, 0.0, 0.2], 1.0)
-    for row, seen in zip(together, left_alone, strict=True):
+    not_pulled = np.array([[0, 0, 0], [0, 5, 50], [10, 10, 10]])
+    together = learning_cap(not_pulled, 1, [0.0, 0.0, 0.2], 1.0)
+    for row, seen in zip(together, not_pulled, strict=True):
         np.testing.assert_array_equal(row, learning_cap(seen, 1, [0.0, 0.0, 0.2], 1.0))
     # The budget must be used up in each row by itself.
     capped = learning_cap([[0, 0, 0], [0, 10**6, 10**6]], 2, 0.0, [0.5, 1.0, 1.0])
@@ -281,9 +281,9 @@ def test_budgets_can_be_shared_under_learning_caps() -> None:
     rng = np.random.default_rng(34)
     fell_back = 0
     for merit, budget, floor, cap in CASES:
-        left_alone = rng.integers(0, 10 ** rng.integers(1, 5), len(merit))
+        not_pulled = rng.integers(0, 10 ** rng.integers(1, 5), len(merit))
         most = np.where(rng.random(len(merit)) < 0.5, cap, 1.0)
-        careful = learning_cap(left_alone, budget, floor, most)
+        careful = learning_cap(not_pulled, budget, floor, most)
         shared = allocate(merit, budget, floor=floor, cap=careful)  # refused if it could not be
         assert (shared.exposure <= most).all()
         assert (shared.exposure >= floor).all()
@@ -292,9 +292,9 @@ def test_budgets_can_be_shared_under_learning_caps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left_alone", "message"),
-    [("abc", "left_alone must be an array of numbers"), ([0, 0, 0], "floor must be one number")],
+    ("not_pulled", "message"),
+    [("abc", "not_pulled must be an array of numbers"), ([0, 0, 0], "floor must be one number")],
 )
-def test_mistakes_about_learning_caps_are_named(left_alone: Any, message: str) -> None:
+def test_mistakes_about_learning_caps_are_named(not_pulled: Any, message: str) -> None:
     with pytest.raises(mf.InputError, match=message):
-        learning_cap(left_alone, 1, [0.1, 0.1], 1.0)
+        learning_cap(not_pulled, 1, [0.1, 0.1], 1.0)

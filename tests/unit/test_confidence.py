@@ -336,10 +336,17 @@ def test_thompson_is_clipped_into_the_ball_and_fixed_by_its_generators() -> None
     assert ends.mean() == pytest.approx(beyond, abs=5 * math.sqrt(beyond / len(drawn)) + 1e-12)
 
 
-@pytest.mark.parametrize("luck", [(), [np.random.default_rng(1)] * 2])
-def test_thompson_needs_a_generator_for_each_run(luck: Any) -> None:
+@pytest.mark.parametrize("rngs", [(), [np.random.default_rng(1)] * 2])
+def test_thompson_needs_a_generator_for_each_run(rngs: Any) -> None:
     with pytest.raises(mf.InputError, match="the estimate 'thompson' needs a generator for each run"):
-        mf.Ball(some_counts(), 3, 0.9).estimate("thompson", luck)
+        mf.Ball(some_counts(), 3, 0.9).estimate("thompson", rngs)
+
+
+def test_the_old_name_of_the_generators_works() -> None:
+    ball = mf.Ball(some_counts(), 3, 0.9)
+    with pytest.warns(DeprecationWarning, match="luck of Ball.estimate is now rngs"):
+        old = ball.estimate("thompson", luck=[np.random.default_rng(1)])
+    np.testing.assert_array_equal(old, ball.estimate("thompson", rngs=[np.random.default_rng(1)]))
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,7 @@ def test_what_is_something_else_is_not_replaced_unless_asked_for(content: str, s
     assert Learner.load(file).round == Learner.load(saved).round == 0
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there are no such modes and links")
 def test_an_empty_file_may_be_made_beforehand(tmp_path: Path) -> None:
     file = tmp_path / "learner.json"
     file.touch(0o640)
@@ -238,6 +239,7 @@ def test_processes_that_save_at_the_same_time_lose_nothing(tmp_path: Path) -> No
 # ---- modes and links
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there are no such modes and links")
 def test_a_new_file_is_private_and_an_old_one_keeps_its_mode(saved: Path) -> None:
     assert mode(saved) == 0o600
     saved.chmod(0o640)
@@ -246,6 +248,7 @@ def test_a_new_file_is_private_and_an_old_one_keeps_its_mode(saved: Path) -> Non
     assert mode(saved) == 0o640
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there are no such modes and links")
 def test_a_symbolic_link_stays_one(saved: Path) -> None:
     folder = saved.parent / "shared"
     folder.mkdir()

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -19,44 +25,49 @@ import meritfair as mf
 SOURCE = Path(mf.__file__).parent
 ROOT = Path(__file__).parents[2]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-# From the bottom up; a module may import from its own layer and those before it.
-LAYERS = [
-    {"core"},
-    {"engine"},
-    {"model", "datasets"},
-    {"policies"},
-    {"auditing", "fitting", "gym", "simulation"},
-    {"testing", "lab"},
-    {"reproduction"},
-    {"cli", "__main__"},
-]
-LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
-MODULES = sorted(SOURCE.rglob("*.py"))
+MODULES = {
+    ".".join(file.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__"): file
+    for file in sorted(SOURCE.rglob("*.py"))
+}
+# Packages on one line of the drawing do not import each other, but for these.
+SIBLINGS = {("datasets", "model")}
 
 
-def imported(file: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "meritfair":
-            parts = node.module.split(".")
-            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+def layers() -> dict[str, int]:
+    """Return the layer of each package, counted from the bottom, as docs/architecture.md draws them."""
+    blocks = re.findall(r"^```\n(.*?)^```", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE | re.DOTALL)
+    rows = [re.split(r"\s{2,}", line)[0].split() for line in blocks[0].splitlines()]
+    return {name: number for number, names in enumerate(reversed(rows)) for name in names}
+
+
+def imports(tree: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool]]:
+    """Yield every module of ours that is imported, and whether that is inside a function."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.split(".")[0] == "meritfair":
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in MODULES else node.module, inside
         elif isinstance(node, ast.Import):
-            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("meritfair.")}
-    return found
+            yield from ((a.name, inside) for a in node.names if a.name.split(".")[0] == "meritfair")
+        yield from imports(node, inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
 
 
-@pytest.mark.parametrize("file", MODULES, ids=lambda f: str(f.relative_to(SOURCE)))
-def test_imports_point_down(file: Path) -> None:
-    own = file.relative_to(SOURCE).parts[0].removesuffix(".py")
-    if own == "__init__":
-        return
-    for name in imported(file):
-        assert LAYER_OF[name] <= LAYER_OF[own], f"{own} must not import {name}"
+def test_imports_point_down_the_layers_as_they_are_drawn_and_never_in_a_circle() -> None:
+    layer = layers()
+    found = {(name, *each) for name, file in MODULES.items() for each in imports(ast.parse(file.read_text()))}
+    down: dict[str, set[str]] = {}
+    for importer, imported, inside in found:
+        own, other = (f"{name}.".split(".")[1] for name in (importer, imported))
+        if own not in ("", "__main__", other) and other != "" and (own, other) not in SIBLINGS:
+            assert layer[other] < layer[own], f"{importer} must not import {imported}"
+        if not inside:
+            down.setdefault(importer, set()).add(imported)
+    TopologicalSorter(down).prepare()  # raises a CycleError that names them
 
 
 def test_every_module_is_in_a_layer() -> None:
-    tops = {f.relative_to(SOURCE).parts[0].removesuffix(".py") for f in MODULES} - {"__init__"}
-    assert tops == set(LAYER_OF)
+    tops = {file.relative_to(SOURCE).parts[0].removesuffix(".py") for file in MODULES.values()}
+    assert tops - {"__init__", "__main__"} == set(layers())
 
 
 def test_public_names_can_be_had_and_are_typed() -> None:
@@ -87,8 +98,39 @@ def test_help_does_not_wait_for_heavy_libraries() -> None:
     assert "simulate" in done.stdout
 
 
-def test_the_package_says_that_it_is_typed() -> None:
-    assert (SOURCE / "py.typed").exists()
+def run(*command: Any, **how: Any) -> str:
+    """Run a command that must succeed; return what it prints."""
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        list(map(str, command)), capture_output=True, encoding="utf-8", **how
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_wheel_has_all_files_and_reproduces_a_figure_without_the_source_tree(tmp_path: Path) -> None:
+    run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path, cwd=ROOT)
+    (wheel,) = tmp_path.glob("*.whl")
+    files = {f.relative_to(SOURCE.parent).as_posix() for f in SOURCE.rglob("*.*") if f.suffix != ".pyc"}
+    assert {Path(name).suffix for name in files} == {".csv", ".jinja", ".mplstyle", ".py", ".pyi", ".typed"}
+    assert {name for name in ZipFile(wheel).namelist() if name.startswith("meritfair/")} == files
+
+    builder = venv.EnvBuilder(symlinks=sys.platform != "win32")
+    builder.create(tmp_path / "venv")
+    fresh = builder.ensure_directories(tmp_path / "venv")
+    run(sys.executable, "-m", "pip", "--python", fresh.env_exe, "install", "--no-deps", "--no-index", wheel)
+    folder = Path(run(fresh.env_exe, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    # The libraries it needs are those installed here; of a path in a .pth file, no other .pth files are read.
+    (folder / "here.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+
+    away = tmp_path / "away"
+    away.mkdir()
+    elsewhere = {"cwd": away, "env": {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}}
+    where = run(fresh.env_exe, "-c", "import meritfair; print(meritfair.__file__)", **elsewhere).strip()
+    assert Path(where).is_relative_to(folder)
+    run(Path(fresh.bin_path) / "meritfair", "reproduce", "--quick", "--only", "figure-1", **elsewhere)
+    assert (away / "paper-quick" / "report.html").stat().st_size > 10_000
+    assert list((away / "paper-quick").rglob("figure-1*.png"))
 
 
 def brought(extra: str) -> set[str]:
@@ -107,7 +149,9 @@ def test_all_is_every_extra_for_users() -> None:
 
 def test_an_error_advises_an_extra_that_there_is() -> None:
     advised = {
-        extra for file in MODULES for extra in re.findall(r'MissingExtraError\(".*?", "(\w+)"\)', file.read_text())
+        extra
+        for file in MODULES.values()
+        for extra in re.findall(r'MissingExtraError\(".*?", "(\w+)"\)', file.read_text())
     }
     assert advised == {"dask", "gym", "lab", "plots"}
     assert advised <= set(EXTRAS)
@@ -118,7 +162,7 @@ def test_what_the_readme_installs_serves_what_it_shows() -> None:
     assert brought(extra) >= {"matplotlib", "pandas", "jinja2"}  # Run.plot, lab.load, reproduce
 
 
-@pytest.mark.parametrize("command", ["sweep", "reproduce", "python"])
+@pytest.mark.parametrize("command", ["sweep", "reproduce", "python", "lint", "test"])
 def test_the_script_installs_what_its_commands_need(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     spec = spec_from_loader("mf_script", SourceFileLoader("mf_script", str(ROOT / "mf")))
     assert spec is not None
@@ -129,5 +173,7 @@ def test_the_script_installs_what_its_commands_need(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(script, "set_up", installed.append)
     monkeypatch.setattr(script, "run", lambda *words: 0)
     monkeypatch.setattr(sys, "argv", ["mf", command])
+    monkeypatch.chdir(ROOT)  # where it goes itself
     assert script.main() == 0
     assert brought(installed[0]) >= {"dask", "gym", "lab"}
+    assert command not in ("lint", "test") or brought(installed[0]) >= {"ruff", "mypy", "pytest"}

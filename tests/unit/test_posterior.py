@@ -38,18 +38,18 @@ def test_the_chance_of_a_class_is_by_bayes_rule() -> None:
     seen = mf.Counts([[[3, 0], [7, 2]], [[0, 0], [0, 0]]], [[[1, 0], [6, 2]], [[0, 0], [0, 0]]])
     posterior = TWO.posterior(seen)
     weight = TWO.weights * stats.betabinom.pmf(seen.good[:, None], seen.visits[:, None], TWO.good, TWO.bad).prod((2, 3))
-    np.testing.assert_allclose(posterior.chance, weight / weight.sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(posterior.chance[1], TWO.weights)
+    np.testing.assert_allclose(posterior.weights, weight / weight.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(posterior.weights[1], TWO.weights)
 
 
 def test_mean_and_variance_are_those_of_a_mixture() -> None:
     seen = mf.Counts([[[3, 0], [7, 2]]], [[[1, 0], [6, 2]]])
     posterior = TWO.posterior(seen)
     law = stats.beta(posterior.good, posterior.bad)
-    mean = np.einsum("nc,ncsa->nsa", posterior.chance, law.mean())
+    mean = np.einsum("nc,ncsa->nsa", posterior.weights, law.mean())
     spread = law.var() + (law.mean() - mean[:, None]) ** 2  # within classes and between them
     np.testing.assert_allclose(posterior.mean, mean)
-    np.testing.assert_allclose(posterior.variance, np.einsum("nc,ncsa->nsa", posterior.chance, spread))
+    np.testing.assert_allclose(posterior.variance, np.einsum("nc,ncsa->nsa", posterior.weights, spread))
 
 
 def test_leading_axes_are_kept() -> None:
@@ -65,7 +65,7 @@ def test_leading_axes_are_kept() -> None:
 def test_a_class_of_weight_zero_is_never_believed() -> None:
     prior = Prior([1, 0], TWO.good, TWO.bad)
     seen = mf.Counts([[[9, 9], [9, 9]]], [[[9, 9], [9, 9]]])
-    assert prior.posterior(seen).chance.tolist() == [[1.0, 0.0]]
+    assert prior.posterior(seen).weights.tolist() == [[1.0, 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -423,4 +423,6 @@ def test_a_posterior_is_a_value() -> None:
     posterior = TWO.posterior(mf.Counts.none(2))
     assert isinstance(posterior, Posterior)
     with pytest.raises(AttributeError):
-        posterior.chance = np.ones((2, 2))  # type: ignore[misc]
+        posterior.weights = np.ones((2, 2))  # type: ignore[misc]
+    with pytest.warns(DeprecationWarning, match="chance is now weights"):
+        assert posterior.chance is posterior.weights

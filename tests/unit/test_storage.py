@@ -13,6 +13,8 @@ import pytest
 import meritfair as mf
 from meritfair.core.storage import locked, write_whole
 
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are no such modes and links")
+
 
 @pytest.fixture(autouse=True)
 def usual_umask() -> Iterator[None]:

@@ -65,7 +65,7 @@ def test_values_are_at_the_mean_of_the_chances() -> None:
 
 def test_the_variance_of_a_benefit_has_parts_within_and_between_classes() -> None:
     posterior = mixture()
-    assert 0.05 < posterior.chance[2, 0] < 0.95  # else there is only one class to speak of
+    assert 0.05 < posterior.weights[2, 0] < 0.95  # else there is only one class to speak of
     gradient = mf.model.benefit.benefit_gradient(posterior.mean).reshape(3, 4)
     draws = posterior.draw(np.random.default_rng(1), 100_000).reshape(-1, 3, 4)
     variance = [gradient[i] @ np.cov(draws[:, i].T) @ gradient[i] for i in range(3)]
@@ -135,7 +135,7 @@ def agree(quick: Assessment, drawn: Assessment, draws: int) -> bool:
 
 def with_variance(posterior: Posterior, factor: float) -> Posterior:
     """Return a posterior with the same means, and about `factor` times the variances."""
-    return Posterior(posterior.chance, posterior.good / factor, posterior.bad / factor)
+    return Posterior(posterior.weights, posterior.good / factor, posterior.bad / factor)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_the_same_seed_gives_the_same_intervals() -> None:
 def test_relabelling_arms_relabels_the_answer() -> None:
     posterior = posterior_of(random_arms(6), 20)
     order = np.array([3, 1, 5, 0, 2, 4])
-    other = Posterior(posterior.chance[order], posterior.good[order], posterior.bad[order])
+    other = Posterior(posterior.weights[order], posterior.good[order], posterior.bad[order])
     for design in ("exact", "sequential"):
         a, b = (assess(x, MERIT, 2, design, method="delta") for x in (posterior, other))
         np.testing.assert_allclose(a.exposure_high[order], b.exposure_high, rtol=1e-4)

@@ -244,7 +244,7 @@ def test_advantage_of_the_average_reward(rng: np.random.Generator) -> None:
         ),
         (
             lambda: largest_whittle_index(np.zeros((2, 2)), np.full((2, 2), 2.0)),
-            r"upper must lie between 0 and 1, got 2\.0",
+            "upper must lie between 0 and 1, got 2",
         ),
     ],
 )

@@ -12,6 +12,29 @@ from meritfair.core.progress import progress_bar
 
 EXAMPLES = "For example: [cyan]meritfair bench --quick[/], or [cyan]meritfair bench --out bench.json[/]"
 
+_SIZE = {"arms": ("arms", ","), "budget": ("budget", ",")}
+_SPEED = {"ns_per_arm_step": ("ns per\narm-step", ".2f")}
+_POLICIES = {
+    "policy": ("policy", ""),
+    **_SIZE,
+    "c": ("c", "g"),
+    "seconds": ("seconds", ".3f"),
+    **_SPEED,
+    "ratio_to_plain": ("× plain\nloop", ".1f"),
+    "ratio_to_python": ("× in\nPython", ",.0f"),
+}
+_SIZES = {
+    **_SIZE,
+    "seconds_per_episode": ("seconds per\nepisode", ".4f"),
+    **_SPEED,
+    "peak_memory_mb": ("peak memory\nso far, MB", ",.0f"),
+}
+_WORKERS = {
+    "workers": ("workers", "d"),
+    "seconds": ("seconds", ".2f"),
+    "times_one_worker": ("× one worker", ".2f"),
+}
+
 
 def bench(
     quick: Annotated[bool, flag("--quick", "Fewer episodes and arms: half a minute, less precise.")] = False,
@@ -25,12 +48,11 @@ def bench(
 
     files = Files(out)
     episodes, largest = (1000, 10_000) if quick else (10_000, 1_000_000)
-    reference = measuring.reference_simulator()
     n_sizes = len(str(largest)) - 2
     steps = len(measuring.CASES) + 1 + n_sizes + available_cores() + 1
     results: dict[str, Any] = {"machine": measuring.machine(), "policies": [], "sizes": [], "workers": []}
     parts = {
-        "policies": ("against a plain loop", measuring.measure_policies(episodes, reference)),
+        "policies": ("against a plain loop", measuring.measure_policies(episodes)),
         "sizes": ("many arms", measuring.measure_sizes(largest)),
         "workers": ("several workers", measuring.measure_workers(episodes)),
     }
@@ -42,43 +64,20 @@ def bench(
                 begin(name)
     text = json.dumps(finite(results), indent=2) + "\n"
     files.save(out, lambda path: write_whole(path, lambda temporary: temporary.write_text(text)))
-    files.report(as_json, lambda: results, lambda: _show(results, reference is not None))
+    files.report(as_json, lambda: results, lambda: _show(results))
 
 
-_POLICIES = {
-    "policy": ("policy", ""),
-    "arms": ("arms", ","),
-    "budget": ("budget", ","),
-    "c": ("c", "g"),
-    "seconds": ("seconds", ".3f"),
-    "ns per\narm-step": ("ns_per_arm_step", ".2f"),
-    "× plain\nloop": ("ratio_to_plain", ".1f"),
-    "× NumPy\nreference": ("ratio_to_reference", ",.0f"),
-}
-_SIZES = {
-    "arms": ("arms", ","),
-    "budget": ("budget", ","),
-    "seconds per\nepisode": ("seconds_per_episode", ".4f"),
-    "ns per\narm-step": ("ns_per_arm_step", ".2f"),
-    "peak memory\nso far, MB": ("peak_memory_mb", ",.0f"),
-}
-_WORKERS = {"workers": ("workers", ""), "seconds": ("seconds", ".2f"), "× one worker": ("times_one_worker", ".2f")}
-
-
-def _show(results: dict[str, Any], with_reference: bool) -> None:
+def _show(results: dict[str, Any]) -> None:
     about, episodes = results["machine"], results["policies"][0]["episodes"]
     title = f"{about['processor']}, {about['cores']} cores · Python {about['python']}, Numba {about['numba']}"
-    _print(
-        _POLICIES, results["policies"], f"{title}\nOne run of {episodes:,} episodes of 200 steps, one core", "lrrrrrrr"
-    )
+    _table(_POLICIES, results["policies"], f"{title}\nOne run of {episodes:,} episodes of 200 steps, one core")
     print_note("Mean, exact, systematic: merit-fair with that estimate, and with that design and the mean.\n")
-    _print(_SIZES, results["sizes"], "Merit-fair, episodes of 200 steps, one core", "rrrrr")
-    _print(_WORKERS, results["workers"], "8 runs of merit-fair, 100 arms, 20 pulled", "rrr")
-    if not with_reference:
-        print_note("The NumPy reference is part of the tests, and there only in a clone.")
+    _table(_SIZES, results["sizes"], "Merit-fair, episodes of 200 steps, one core")
+    _table(_WORKERS, results["workers"], "8 runs of merit-fair, 100 arms, 20 pulled")
 
 
-def _print(columns: dict[str, tuple[str, str]], rows: list[dict[str, Any]], title: str, align: str) -> None:
-    """Print rows of numbers; a column has a heading, the name of a number and its format."""
-    cells = [[format(row[key], how) if key in row else "–" for key, how in columns.values()] for row in rows]
-    print_table(list(columns), cells, title, align)
+def _table(columns: dict[str, tuple[str, str]], rows: list[dict[str, Any]], title: str) -> None:
+    """Print what was measured; a column has the name of a number, its heading and its format."""
+    cells = [[format(row[key], form) if key in row else "–" for key, (_, form) in columns.items()] for row in rows]
+    align = "".join("r" if form else "l" for _, form in columns.values())
+    print_table([heading for heading, _ in columns.values()], cells, title, align)

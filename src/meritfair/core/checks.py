@@ -30,6 +30,7 @@ __all__ = [
     "check_settings",
     "check_whole",
     "float_array",
+    "probabilities",
 ]
 
 _Kind = TypeVar("_Kind")
@@ -196,6 +197,23 @@ def float_array(name: str, value: npt.ArrayLike) -> FloatArray:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be an array of numbers: {error}") from None
+
+
+def probabilities(name: str, value: npt.ArrayLike) -> FloatArray:
+    """Return `value` as a float64 array if every number lies between 0 and 1.
+
+    Examples
+    --------
+    >>> probabilities("floor", [0.1, -0.2])
+    Traceback (most recent call last):
+    ...
+    meritfair.core.errors.InputError: floor must lie between 0 and 1, got -0.2
+    """
+    array = float_array(name, value)
+    wrong = ~((array >= 0) & (array <= 1))  # also true for NaN
+    if np.any(wrong):
+        raise InputError(f"{name} must lie between 0 and 1, got {array[wrong][0]:g}")
+    return array
 
 
 def check_dates(name: str, dates: DateArray) -> DateArray:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.core.checks import check_budget, check_merit, float_array
+from meritfair.core.checks import check_budget, check_merit, float_array, probabilities
 from meritfair.core.deprecation import Renamed
 from meritfair.core.errors import InputError
 
@@ -125,16 +125,17 @@ def check_bounds(floor: npt.ArrayLike, cap: npt.ArrayLike, n_arms: int, budget: 
     return low, high
 
 
-def learning_cap(left_alone: npt.ArrayLike, budget: int, floor: npt.ArrayLike, cap: npt.ArrayLike) -> FloatArray:
-    """Return caps under which a policy can go on learning.
+def learning_cap(not_pulled: npt.ArrayLike, budget: int, floor: npt.ArrayLike, cap: npt.ArrayLike) -> FloatArray:
+    """Return caps under which a policy keeps learning about every arm.
 
-    An arm that is pulled for certain is never seen left alone, so an estimate that is wrong about that could stay
-    wrong for ever. After it was left alone n times, its cap is 1 - (1 - K/N) / (1 + n) where it would be 1. So after h
-    steps it was left alone about sqrt(2 h) times: what that takes from it grows no faster than regret does.
+    What happens to an arm that is not pulled is never seen if it is always pulled, so an estimate that is wrong about
+    that could stay wrong forever. After n steps without a pull, the cap of an arm is 1 - (1 - K/N) / (1 + n) where it
+    would be 1. So after h steps it was not pulled about sqrt(2 h) times: what that takes from it grows no faster than
+    regret does.
 
     Parameters
     ----------
-    left_alone : array_like, shape (..., N)
+    not_pulled : array_like, shape (..., N)
         How often each arm was seen when it was not pulled.
     budget : int
     floor, cap : array_like
@@ -145,7 +146,7 @@ def learning_cap(left_alone: npt.ArrayLike, budget: int, floor: npt.ArrayLike, c
     >>> learning_cap([0, 1, 99], budget=1, floor=0.0, cap=1.0).round(4)
     array([0.3333, 0.6667, 0.9933])
     """
-    seen = float_array("left_alone", left_alone)
+    seen = float_array("not_pulled", not_pulled)
     low, high = check_bounds(floor, cap, seen.shape[-1], budget)
     careful = 1 - (1 - budget / seen.shape[-1]) / (1 + seen)
     kept = np.where(high < 1, high, np.maximum(low, careful))
@@ -153,12 +154,9 @@ def learning_cap(left_alone: npt.ArrayLike, budget: int, floor: npt.ArrayLike, c
 
 
 def _one_for_each(name: str, value: npt.ArrayLike, n_arms: int) -> FloatArray:
-    given = float_array(name, value)
+    given = probabilities(name, value)
     if given.ndim and given.shape[-1] != n_arms:
         raise InputError(f"{name} must be one number, or one for each of the {n_arms} arms, got shape {given.shape}")
-    wrong = given[~((given >= 0) & (given <= 1))]
-    if wrong.size:
-        raise InputError(f"{name} must lie between 0 and 1, got {wrong.flat[0]:g}")
     return np.full(n_arms, given) if given.ndim == 0 else given
 
 

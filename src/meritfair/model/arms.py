@@ -1,7 +1,7 @@
 """Arms: the people (or machines, or sites) among whom the budget is shared.
 
-An arm is a Markov decision process with two states, bad (0) and good (1), and two actions, leave (0)
-and pull (1). All that sets it apart is the probability that its next state is good,
+An arm is a Markov decision process with two states, bad (0) and good (1), and two actions, pull (1)
+or not (0). All that sets it apart is the probability that its next state is good,
 ``transitions[i, s, a]``, the paper's :math:`P_i(s, a, 1)`.
 """
 

@@ -9,10 +9,10 @@ calls reward, is :math:`\mu = f(P, 1) - f(P, 0)` (Eq. 4).
 here                   is                                       in the paper
 =====================  =======================================  ==================
 ``transitions[s, a]``  probability that the next state is good  :math:`P(s, a, 1)`
-``pull_probability``   chance of a pull at each step            :math:`p`
+``pull_probability``   probability of a pull at each step       :math:`p`
 =====================  =======================================  ==================
 
-Where both states keep themselves for ever (from bad never to good, from good never to bad) the long
+Where both states keep themselves forever (from bad never to good, from good never to bad) the long
 run depends on the start and f is 0/0. The paper rules that out by its non-degeneracy assumption; here
 it is an error that names the arm.
 """
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.core.checks import float_array
+from meritfair.core.checks import float_array, probabilities
 from meritfair.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["benefit", "benefit_gradient", "steady_state"]
+__all__ = ["benefit", "benefit_gradient", "by_state_and_action", "steady_state"]
 
 
 def steady_state(
@@ -46,7 +46,7 @@ def steady_state(
     transitions : array_like, shape (..., 2, 2)
         Probability that the next state is good, by state and action.
     pull_probability : array_like
-        Chance of a pull at each step: one number, or one for each arm.
+        Probability of a pull at each step: one number, or one for each arm.
     names : sequence of str, optional
         Names of the arms, for the error message.
 
@@ -59,18 +59,14 @@ def steady_state(
     >>> float(steady_state([[0.2, 0.6], [0.5, 0.9]], 0.0).round(4))    # never pulled: 0.2 / (1 - 0.5 + 0.2)
     0.2857
     """
-    P = _transitions(transitions)
-    p = float_array("pull_probability", pull_probability)
-    if not np.all((p >= 0) & (p <= 1)):
-        worst = p[~((p >= 0) & (p <= 1))].flat[0]
-        raise InputError(f"pull_probability must lie between 0 and 1, got {worst}")
+    P = by_state_and_action("transitions", transitions)
+    p = probabilities("pull_probability", pull_probability)
     from_bad = (1 - p) * P[..., 0, 0] + p * P[..., 0, 1]
     leave_good = 1 - ((1 - p) * P[..., 1, 0] + p * P[..., 1, 1])
     rate = from_bad + leave_good
     if np.any(rate == 0):
         raise InputError(_absorbing(rate == 0, names))
-    result: FloatArray = np.asarray(from_bad / rate)  # Eq. (5)
-    return result
+    return np.asarray(from_bad / rate)  # Eq. (5)
 
 
 def benefit(transitions: npt.ArrayLike, names: Sequence[str] | None = None) -> FloatArray:
@@ -87,21 +83,22 @@ def benefit(transitions: npt.ArrayLike, names: Sequence[str] | None = None) -> F
 def benefit_gradient(transitions: npt.ArrayLike) -> FloatArray:
     """Return the derivative of the benefit by each of an arm's four probabilities, shape (..., 2, 2).
 
-    From f = b / (1 - g + b), with b and g the chances of the good state from bad and from good:
+    From f = b / (1 - g + b), with b and g the probabilities of the good state from bad and from good:
     df/db = (1 - g) / (1 - g + b)^2 and df/dg = b / (1 - g + b)^2.
     """
-    P = _transitions(transitions)
+    P = by_state_and_action("transitions", transitions)
     from_bad, from_good = P[..., 0, :], P[..., 1, :]
     square = (1 - from_good + from_bad) ** 2
     sign = np.array([-1.0, 1.0])  # never pulling counts against
     return np.stack([sign * (1 - from_good) / square, sign * from_bad / square], axis=-2)
 
 
-def _transitions(transitions: npt.ArrayLike) -> FloatArray:
-    P = float_array("transitions", transitions)
-    if P.shape[-2:] != (2, 2):
-        raise InputError(f"transitions must have shape (..., 2, 2) for state and action, got {P.shape}")
-    return P
+def by_state_and_action(name: str, values: npt.ArrayLike) -> FloatArray:
+    """Return an array whose last two axes are state and action."""
+    array = float_array(name, values)
+    if array.shape[-2:] != (2, 2):
+        raise InputError(f"{name} must have shape (..., 2, 2) by state and action, got {array.shape}")
+    return array
 
 
 def _absorbing(stuck: npt.NDArray[np.bool_] | np.bool_, names: Sequence[str] | None) -> str:

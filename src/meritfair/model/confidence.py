@@ -17,13 +17,13 @@ here           in the paper           is
 
 That is the paper's ball. There are two tighter ones, whose guarantee is stronger: with probability at least
 :math:`1 - \delta` they hold the truth at all episodes at once, however the number of visits came about. Each of the 4N
-chances gets its part :math:`\alpha = \delta / 4N`; n is its number of visits, V its empirical variance
+probabilities gets its part :math:`\alpha = \delta / 4N`; n is its number of visits, V its empirical variance
 :math:`\hat P(1 - \hat P)`:
 
 - ``bernstein``: :math:`|P - \hat P| \le \sqrt{2 V x / n} + 3 x / n` with :math:`x = \ln(3 n (n+1) / \alpha)`
   (Audibert, Munos and Szepesvári 2009, and a union bound over n);
 - ``kl``: those P for which :math:`M_n(P) < 1/\alpha`. :math:`M_n(P)` is the likelihood of what was seen, averaged over
-  chances from Beta(1/2, 1/2), over the likelihood under P. It is a martingale that starts at 1, so it ever reaches
+  P from Beta(1/2, 1/2), over the likelihood under P. It is a martingale that starts at 1, so it ever reaches
   :math:`1/\alpha` with probability at most :math:`\alpha` (Ville's inequality; Robbins 1970). The tightest.
 
 Before the first visit the frequency is 0/0. The paper's radius there is at least :math:`\sqrt{4 \ln 8} > 2`, so
@@ -47,6 +47,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.core.checks import check_choice, check_number, check_whole, float_array
+from meritfair.core.deprecation import warn_renamed
 from meritfair.core.errors import InputError
 from meritfair.model.counts import Counts
 from meritfair.model.posterior import Prior, fit_prior, log_beta
@@ -80,7 +81,7 @@ def confidence_radius(visits: npt.ArrayLike, episode: int, n_arms: int, delta: f
     n_arms : int
         How many arms share the guarantee.
     delta : float
-        Chance of failure allowed, strictly between 0 and 1.
+        Probability of failure allowed, strictly between 0 and 1.
 
     Examples
     --------
@@ -108,7 +109,7 @@ class Ball:
     episode : int
         The episode, counted from 1.
     delta : float
-        Chance of failure allowed, strictly between 0 and 1.
+        Probability of failure allowed, strictly between 0 and 1.
     kind : {"paper", "bernstein", "kl"}
         How it is measured; the last two are tighter.
 
@@ -141,7 +142,7 @@ class Ball:
 
     @cached_property
     def radius(self) -> FloatArray:
-        """The radius d, shape (..., N, 2, 2): that of Eq. (6), or what stands in its place: how wide the box is."""
+        """The radius d, shape (..., N, 2, 2): that of Eq. (6), or for other balls the width of the box."""
         match self.kind:
             case "paper":
                 return confidence_radius(self.counts.visits, self.episode, self.counts.n_arms, self.delta)
@@ -151,12 +152,12 @@ class Ball:
 
     @property
     def upper(self) -> FloatArray:
-        """P+: the chance of a good next state, as high as the ball allows, shape (..., N, 2, 2)."""
+        """P+: the probability of a good next state, as high as the ball allows, shape (..., N, 2, 2)."""
         return self._ends[1]
 
     @property
     def lower(self) -> FloatArray:
-        """P-: the chance of a good next state, as low as the ball allows, shape (..., N, 2, 2)."""
+        """P-: the probability of a good next state, as low as the ball allows, shape (..., N, 2, 2)."""
         return self._ends[0]
 
     @property
@@ -177,8 +178,14 @@ class Ball:
         inside = (self.lower - _ROUNDING <= P) & (self.upper + _ROUNDING >= P)  # Eq. (7) for two states
         return np.asarray(inside.all(axis=(-2, -1)))
 
-    def estimate(self, kind: Any = "optimistic", luck: Sequence[np.random.Generator] = ()) -> FloatArray:
-        """Return the point of the ball that a policy believes, shape (..., N, 2, 2).
+    def estimate(
+        self,
+        kind: Any = "optimistic",
+        rngs: Sequence[np.random.Generator] = (),
+        *,
+        luck: Sequence[np.random.Generator] | None = None,
+    ) -> FloatArray:
+        """Return the point of the ball that a policy takes for true, shape (..., N, 2, 2).
 
         Parameters
         ----------
@@ -187,9 +194,14 @@ class Ball:
             prior, ``pooled`` under a prior of latent classes that is fitted to all arms (`fit_prior`), and
             ``thompson`` is a draw from the posterior under a uniform prior. Where one of these three is outside the
             ball, the nearest point of it is taken, so Theorem 5.5 holds for each.
-        luck : sequence of Generator
+        rngs : sequence of Generator
             What ``thompson`` draws from: one for each run, along the leading axis of the counts.
+        luck : sequence of Generator, optional
+            The old name of `rngs`.
         """
+        if luck is not None:
+            warn_renamed("luck of Ball.estimate", "rngs")
+            rngs = luck
         match check_choice("estimate", kind, ESTIMATES):
             case "optimistic":
                 return self.upper
@@ -200,10 +212,10 @@ class Ball:
             case "pooled":
                 point = _each_run(self.counts, lambda seen, _: fit_prior(seen).posterior(seen).mean)
             case _:
-                if len(luck) != len(self.counts.visits.reshape(-1, *self.counts.visits.shape[-3:])):
+                if len(rngs) != len(self.counts.visits.reshape(-1, *self.counts.visits.shape[-3:])):
                     raise InputError("the estimate 'thompson' needs a generator for each run")
                 draw = Prior.uniform().posterior
-                point = _each_run(self.counts, lambda seen, run: draw(seen).draw(luck[run])[0])
+                point = _each_run(self.counts, lambda seen, run: draw(seen).draw(rngs[run])[0])
         return np.clip(point, self.lower, self.upper)
 
 
@@ -225,7 +237,7 @@ def _bernstein_radius(counts: Counts, delta: float) -> FloatArray:
 
 
 def _kl_ends(counts: Counts, delta: float) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest and the largest chance at which the martingale of the docstring has not reached 1/alpha.
+    """Return the smallest and the largest probability at which the martingale of the docstring has not reached 1/alpha.
 
     With z = ln(P / (1 - P)), the logarithm of the likelihood under P is good · z - n ln(1 + e^z), which is concave in
     z: Newton's method from outside approaches each end from one side.
@@ -241,18 +253,18 @@ def _kl_ends(counts: Counts, delta: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _newton(good: FloatArray, bad: FloatArray, level: FloatArray, side: float) -> FloatArray:
-    """Return the chance on one side of the frequency at which good · z - n ln(1 + e^z) equals the level."""
+    """Return the probability on one side of the frequency at which good · z - n ln(1 + e^z) equals the level."""
     n, few = good + bad, np.maximum(bad if side > 0 else good, 0.5)
     z = -side * level / few  # beyond the end: there the logarithm of the likelihood is below -few |z|
     for _ in range(_NEWTON_STEPS):
-        slope = good - n * _chance(z)
+        slope = good - n * _expit(z)
         step = (good * z - n * np.logaddexp(0.0, z) - level) / np.where(slope == 0, -side, slope)
         z = z - step
         if np.all(np.abs(step) <= 1e-13 * (1 + np.abs(z))):
             break
-    return _chance(z)
+    return _expit(z)
 
 
-def _chance(z: FloatArray) -> FloatArray:
-    """Return the chance whose logarithm of odds is z."""
+def _expit(z: FloatArray) -> FloatArray:
+    """Return the probability whose log-odds are z."""
     return np.asarray(np.exp(-np.logaddexp(0.0, -z)))

@@ -69,7 +69,9 @@ def draw(
     >>> pulled.sum(axis=1).min(), pulled.sum(axis=1).max()
     (np.int64(2), np.int64(2))
     """
-    g = _check_row(merit)
+    g = check_merit(merit)
+    if g.ndim != 1:
+        raise InputError(f"merit must have shape (N,), one number for each arm, got {g.shape}")
     if check_design(design, floor, cap) != "sequential":
         exposure = fair_exposure(g, budget, design, floor=floor, cap=cap)
         return draw_exposures(exposure, rng=rng, size=size, design=design)
@@ -79,14 +81,6 @@ def draw(
     pulls = np.zeros(arrival.shape, dtype=np.bool_)
     np.put_along_axis(pulls, np.argpartition(arrival, K - 1, axis=-1)[:, :K], True, axis=-1)
     return pulls
-
-
-def _check_row(merit: npt.ArrayLike) -> FloatArray:
-    """Return the merits of one draw."""
-    g = check_merit(merit)
-    if g.ndim != 1:
-        raise InputError(f"merit must have shape (N,), one number for each arm, got {g.shape}")
-    return g
 
 
 def draw_exposures(
@@ -143,7 +137,7 @@ def joint_exposure(exposure: npt.ArrayLike, design: Any = "exact", order: npt.Ar
         Probabilities that sum to a whole number.
     design : {"exact", "systematic"}
     order : array_like of int, shape (N,), optional
-        The order that the arms stand in. By default the average over all orders, for up to 8 arms: draws shuffle the
+        The order of the arms. By default the average over all orders, for up to 8 arms: draws shuffle the
         order, and for more arms the average over some random orders comes close.
 
     Examples
@@ -172,24 +166,24 @@ def joint_exposure(exposure: npt.ArrayLike, design: Any = "exact", order: npt.Ar
 
 
 def _joint_rounding(p: FloatArray) -> FloatArray:
-    """Return the joint probabilities of arms that stand in this order."""
+    """Return the joint probabilities of arms in this order."""
     n_arms, joint = len(p), np.diag(p)
     pooled = 0.0
-    back = np.zeros((n_arms, 2, 2))  # by arm: chance of A[j-1], the last axis, given A[j]
+    back = np.zeros((n_arms, 2, 2))  # by arm: probability of A[j-1], the last axis, given A[j]
     pulled = np.zeros((n_arms, 2, 2))  # the same, and that arm j is pulled
     for j in range(n_arms):
         both = pooled + p[j]
         if both < 1:
             takes = p[j] / both if both > 0 else 1.0
-            outcomes = [(0, 0, 0, 1.0), (1, 1, 0, takes), (1, 0, 1, 1 - takes)]  # after, arm j, before, chance
+            outcomes = [(0, 0, 0, 1.0), (1, 1, 0, takes), (1, 0, 1, 1 - takes)]  # after, arm j, before, probability
             pooled = both
         else:
             takes = (1 - pooled) / (2 - both) if both < 2 else 1.0
             outcomes = [(1, 1, 1, 1.0), (0, 1, 0, takes), (0, 0, 1, 1 - takes)]
             pooled = both - 1
-        for after, arm, before, chance in outcomes:
-            back[j, after, before] += chance
-            pulled[j, after, before] += arm * chance
+        for after, arm, before, probability in outcomes:
+            back[j, after, before] += probability
+            pulled[j, after, before] += arm * probability
     law = np.array([1.0, 0.0]) if pooled < 0.5 else np.array([0.0, 1.0])  # of the carrier after the last arm
     for j in range(n_arms - 1, -1, -1):
         with_j = law @ pulled[j]

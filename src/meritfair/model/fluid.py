@@ -1,13 +1,13 @@
 r"""What a budget is worth to a group of arms, and how to divide it between groups: the programme of equitable policies.
 
-*One arm*, pulled a fraction p of the time by a policy that looks at its state, is good at best a fraction
-:math:`r(p)` of the time. All policies lie between the four that pull always or never in each of the two states, so r is
-the upper hull of four points. With :math:`p_{sa}` the chance of a good next state, :math:`d_s = p_{s1} - p_{s0}` and hi
-the state with the larger d, it goes from never pulling to pulling in hi only, with slope :math:`W(hi)`, and on to
-pulling always, with slope :math:`W(lo) \le W(hi)`: the slopes are the Whittle indices for the average reward
-(`whittle_index`). To see it, take two policies that differ only in state s: what the pulls in s gain, over how many
-they are, is :math:`d_s / (1 - k_a)`, where a is the action in the other state and :math:`k_a = p_{1a} - p_{0a}`. From
-never pulling, both states have the same denominator, so the larger d is steeper; and
+*One arm*, pulled a fraction p of the time by a policy that looks at its state, is good at best a fraction :math:`r(p)`
+of the time. All policies lie between the four that pull always or never in each of the two states, so r is the upper
+hull of four points. With :math:`p_{sa}` the probability of a good next state, :math:`d_s = p_{s1} - p_{s0}` and hi the
+state with the larger d, it goes from never pulling to pulling in hi only, with slope :math:`W(hi)`, and on to pulling
+always, with slope :math:`W(lo) \le W(hi)`: the slopes are the Whittle indices for the average reward (`whittle_index`).
+To see it, take two policies that differ only in state s: what the pulls in s gain, over how many they are, is
+:math:`d_s / (1 - k_a)`, where a is the action in the other state and :math:`k_a = p_{1a} - p_{0a}`. From never pulling,
+both states have the same denominator, so the larger d is steeper; and
 
 .. math:: d_{hi} (1 - k_1) - d_{lo} (1 - k_0) = (d_{hi} - d_{lo}) (1 - p_{10} + p_{01}) \ge 0
 
@@ -43,6 +43,7 @@ J. Appl. Probab. 25A (1988).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,7 @@ _NOTHING = 1e-13  # a step that changes a group's mean reward by less is left to
 
 @dataclass(frozen=True, eq=False)
 class ArmWorth:
-    """The long-run chance of the good state of each arm, as a function of how often it is pulled.
+    """The long-run probability of the good state of each arm, as a function of how often it is pulled.
 
     Attributes
     ----------
@@ -145,7 +146,7 @@ def arm_worth(transitions: npt.ArrayLike) -> ArmWorth:
     """
     P = float_array("transitions", transitions)
     never, index = steady_state(P, 0.0), whittle_index(P)
-    steady_state(P, 1.0)  # refuses an arm that would stay where it is for ever
+    steady_state(P, 1.0)  # refuses an arm that would stay where it is forever
     good_first = P[..., 1, 1] - P[..., 1, 0] >= P[..., 0, 1] - P[..., 0, 0]
     enters = np.where(good_first, P[..., 0, 0], 1 - P[..., 1, 0])  # from the other state to the one where it is pulled
     leaves = np.where(good_first, 1 - P[..., 1, 1], P[..., 0, 1])
@@ -233,10 +234,7 @@ def _fill(total: float, start: FloatArray, end: FloatArray) -> FloatArray:
     def full(level: float) -> FloatArray:
         return np.clip((level - start) / (end - start), 0.0, 1.0)
 
-    low, high = 0, len(levels) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if full(levels[middle]).sum() <= total else (low, middle)
-    less, more = full(levels[low]), full(levels[high])
+    high = bisect_right(levels, total, 1, len(levels) - 1, key=lambda level: float(full(level).sum()))
+    less, more = full(levels[high - 1]), full(levels[high])
     span = float(more.sum() - less.sum())
     return less + (more - less) * ((total - less.sum()) / span if span > 0 else 0.0)

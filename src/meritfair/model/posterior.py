@@ -1,6 +1,6 @@
 r"""What the counts say of the arms when something is known beforehand: priors, and posteriors by Bayes' rule.
 
-An arm belongs to one of C latent classes, class c with probability :math:`w_c`; within it, the chance
+An arm belongs to one of C latent classes, class c with probability :math:`w_c`; within it, the probability
 :math:`P(s,a)` of a good next state is drawn from a Beta distribution of its own for each (s, a), independently. After
 `good` of `visits` good outcomes the posterior is of the same kind,
 
@@ -25,6 +25,7 @@ import numpy as np
 
 from meritfair.core.arrays import frozen
 from meritfair.core.checks import check_whole, float_array
+from meritfair.core.deprecation import Renamed
 from meritfair.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,14 +41,14 @@ _log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
 @dataclass(frozen=True, init=False, eq=False)
 class Prior:
-    """A mixture of classes of arms, each a product of Beta distributions over the four chances of an arm.
+    """A mixture of classes of arms, each a product of Beta distributions over the four probabilities of an arm.
 
     Parameters
     ----------
     weights : array_like, shape (C,)
         How common each class is; they sum to 1.
     good, bad : array_like, shape (C, 2, 2)
-        Parameters of the Beta distributions by class, state and action: as if so many good and bad outcomes had
+        Parameters of the Beta distributions by class, state and action: as if that many good and bad outcomes had
         been seen. All positive.
 
     Examples
@@ -81,7 +82,7 @@ class Prior:
 
     @classmethod
     def uniform(cls) -> Prior:
-        """Return the prior that knows nothing: one class, all chances alike."""
+        """Return the prior that knows nothing: one class, all values equally likely."""
         return cls([1.0], np.ones((1, 2, 2)), np.ones((1, 2, 2)))
 
     @property
@@ -98,9 +99,9 @@ class Prior:
             return Posterior(np.ones(good.shape[:-2]), good, bad)
         evidence = (log_beta(good, bad) - log_beta(self.good, self.bad)).sum(axis=(-2, -1))
         with np.errstate(divide="ignore"):
-            log_chance = np.log(self.weights) + evidence
-        chance = np.exp(log_chance - log_chance.max(axis=-1, keepdims=True))
-        return Posterior(chance / chance.sum(axis=-1, keepdims=True), good, bad)
+            log_odds = np.log(self.weights) + evidence
+        odds = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))
+        return Posterior(odds / odds.sum(axis=-1, keepdims=True), good, bad)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,31 +110,32 @@ class Posterior:
 
     Attributes
     ----------
-    chance : ndarray, shape (..., N, C)
+    weights : ndarray, shape (..., N, C)
         With which probability an arm belongs to each class.
     good, bad : ndarray, shape (..., N, C, 2, 2)
         Parameters of the Beta distributions.
     """
 
-    chance: FloatArray
+    weights: FloatArray
     good: FloatArray
     bad: FloatArray
+    chance = Renamed("weights")
 
     @cached_property
     def mean(self) -> FloatArray:
-        """The mean of each chance, shape (..., N, 2, 2)."""
-        return np.asarray(np.einsum("...c,...csa->...sa", self.chance, self.good / (self.good + self.bad)))
+        """The mean of each probability, shape (..., N, 2, 2)."""
+        return np.asarray(np.einsum("...c,...csa->...sa", self.weights, self.good / (self.good + self.bad)))
 
     @cached_property
     def variance(self) -> FloatArray:
-        """The variance of each chance, shape (..., N, 2, 2)."""
+        """The variance of each probability, shape (..., N, 2, 2)."""
         total = self.good + self.bad
         each = self.good / total
         second = each * (self.good + 1) / (total + 1)
-        return np.asarray(np.maximum(0.0, np.einsum("...c,...csa->...sa", self.chance, second) - self.mean**2))
+        return np.asarray(np.maximum(0.0, np.einsum("...c,...csa->...sa", self.weights, second) - self.mean**2))
 
     def draw(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
-        """Return `size` draws of all chances, shape (size, ..., N, 2, 2).
+        """Return `size` draws of all probabilities, shape (size, ..., N, 2, 2).
 
         Examples
         --------
@@ -142,11 +144,11 @@ class Posterior:
         (5, 3, 2, 2)
         """
         n = check_whole("size", size, 1)
-        if self.chance.shape[-1] == 1:
+        if self.weights.shape[-1] == 1:
             good, bad = self.good[..., 0, :, :], self.bad[..., 0, :, :]
             return rng.beta(good, bad, (n, *good.shape))
-        level = rng.random((n, *self.chance.shape[:-1], 1))
-        which = (level >= self.chance.cumsum(axis=-1)[..., :-1]).sum(axis=-1)[..., None, None, None]
+        level = rng.random((n, *self.weights.shape[:-1], 1))
+        which = (level >= self.weights.cumsum(axis=-1)[..., :-1]).sum(axis=-1)[..., None, None, None]
         good, bad = (np.take_along_axis(np.broadcast_to(x, (n, *x.shape)), which, -3) for x in (self.good, self.bad))
         return rng.beta(good, bad)[..., 0, :, :]
 

@@ -45,6 +45,7 @@ Restless Bandit Setting", KDD 2023.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -228,14 +229,9 @@ class _Path:
 
     def reach(self, total: float) -> int:
         """Return the edge, by its first vertex, along which the sum of theta falls to `total`."""
-        low, high = 0, len(self.key) - 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.at(np.array([middle])).sum() >= total:
-                low = middle
-            else:
-                high = middle
-        return low
+        last = len(self.key) - 1
+        falls = bisect_right(range(last), -total, 1, last, key=lambda vertex: -self.at(np.array([vertex])).sum())
+        return falls - 1
 
     def share(self, total: float) -> FloatArray:
         """Return the best theta with a given sum."""

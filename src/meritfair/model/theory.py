@@ -25,7 +25,7 @@ import numpy as np
 from meritfair.core.checks import check_budget, check_number, check_whole, float_array
 from meritfair.core.errors import InputError
 from meritfair.model.allocation import allocate, shared_error
-from meritfair.model.benefit import benefit_gradient, steady_state
+from meritfair.model.benefit import benefit_gradient, by_state_and_action, steady_state
 from meritfair.model.exposure import fair_exposure, merit_share
 from meritfair.model.merit import Exponential
 
@@ -57,10 +57,10 @@ def largest_exposure(n_arms: int, budget: int, merit: Merit) -> float:
 def coverage_gap_limit(epsilon: float, n_arms: int, budget: int, horizon: int, merit: Merit) -> float:
     """Return Lemma 5.1's limit on the mean wait behind G, in episodes; infinite where the lemma says nothing.
 
-    It is one over the least chance that an episode sees all of an arm, so it limits the mean and not the longest wait,
-    which is G: a measured G can be larger.
+    It is one over the least probability that an episode sees all of an arm, so it limits the mean and not the longest
+    wait, which is G: a measured G can be larger.
 
-    With A the chance of seeing only one state and B that of taking only one action in an episode,
+    With A the event of seeing only one state and B that of taking only one action in an episode,
     the lemma has P(A) <= 2 (1 - epsilon)^H and P(B) <= lambda^H + (1 - g(-1) / (N g(1)))^H, and
     G <= 1 / (1 - P(A) - P(B) + P(A) P(B)). Where P(A) or P(B) reaches 1 there is no limit; that
     is so for the paper's own setting, N = 5, H = 200, c = 3.
@@ -92,9 +92,7 @@ def benefit_error_bound(radius: npt.ArrayLike, eta: float, omega: float) -> Floa
     eta, omega : float
         As in Definition 5.2, below 1; or an arm's own at this episode, which is tighter.
     """
-    d = float_array("radius", radius)
-    if d.shape[-2:] != (2, 2):
-        raise InputError(f"radius must have shape (..., 2, 2) for state and action, got {d.shape}")
+    d = by_state_and_action("radius", radius)
     numerator = d[..., 1, 1] + 2 * d[..., 0, 1] + d[..., 1, 0] + 2 * d[..., 0, 0]
     return np.asarray(numerator / (_gap("eta", eta) * _gap("omega", omega)))  # Theorem 5.4
 
@@ -133,12 +131,9 @@ def regret_bound(
     >>> float((bound[1] / bound[0]).round(2))          # four times the episodes: about twice the bound
     2.08
     """
-    T = _positive(episodes)
-    N = check_whole("n_arms", n_arms, 1)
-    allowed = check_number("delta", delta, 0.0, 1.0, open_ends=True)
-    t0 = check_number("first_valid_episode", first_valid_episode, 0.0)
-    G = check_number("coverage_gap", coverage_gap, 1.0)
-    growth = np.sqrt(G * T * np.log(8 * N * T / allowed))
+    T, N = _positive(episodes), check_whole("n_arms", n_arms, 1)
+    t0, G, log_term = _growth(T, N, delta, first_valid_episode, coverage_gap)
+    growth = np.sqrt(G * T * log_term)
     constant = 96 * merit.lipschitz / (merit.gamma * _gap("eta", eta) * _gap("omega", omega))
     return np.asarray(N * t0 + N * np.sqrt(T) + constant * growth)  # Theorem 5.5
 
@@ -178,13 +173,10 @@ def exposure_regret_bound(
     >>> float((bound[1] / bound[0]).round(1))          # a hundred times the episodes: about ten times the bound
     10.9
     """
-    T = _positive(episodes)
-    N = check_whole("n_arms", n_arms, 1)
+    T, N = _positive(episodes), check_whole("n_arms", n_arms, 1)
     K = check_budget(budget, N)
-    allowed = check_number("delta", delta, 0.0, 1.0, open_ends=True)
-    t0 = check_number("first_valid_episode", first_valid_episode, 0.0)
-    G = check_number("coverage_gap", coverage_gap, 1.0)
-    growth = (G + 2 * np.sqrt(G * T)) * np.sqrt(np.log(8 * N * T / allowed))
+    t0, G, log_term = _growth(T, N, delta, first_valid_episode, coverage_gap)
+    growth = (G + 2 * np.sqrt(G * T)) * np.sqrt(log_term)
     constant = 16 * K * merit.lipschitz / (merit.gamma * _gap("eta", eta))
     return np.asarray(2 * K * t0 + constant * growth)
 
@@ -192,7 +184,7 @@ def exposure_regret_bound(
 def expected_visits(arms: Arms, exposure: npt.ArrayLike, horizon: int) -> FloatArray:
     """Return how often one episode visits each (arm, state, action), on average.
 
-    Arms start good with probability 1/2 and are pulled with the same exposure at each step. The chance
+    Arms start good with probability 1/2 and are pulled with the same exposure at each step. The probability
     of the good state at step h (from 0) is f + r^h (1/2 - f), with f the steady state and r the
     difference that the current state makes.
 
@@ -291,6 +283,13 @@ def _positive(episodes: npt.ArrayLike) -> FloatArray:
     if not np.all(T > 0):
         raise InputError(f"episodes must be positive, got {T[~(T > 0)].flat[0]}")
     return T
+
+
+def _growth(T: FloatArray, N: int, delta: float, t0: float, G: float) -> tuple[float, float, FloatArray]:
+    """Return t0, G and the logarithm that bounds have in common, checked."""
+    allowed = check_number("delta", delta, 0.0, 1.0, open_ends=True)
+    waits = check_number("first_valid_episode", t0, 0.0), check_number("coverage_gap", G, 1.0)
+    return *waits, np.log(8 * N * T / allowed)
 
 
 def _gap(name: str, value: float) -> float:

@@ -1,14 +1,15 @@
 r"""How sure one can be of each arm: intervals for its benefit, and for the exposure that it is due.
 
-What is known of the chances :math:`P` is a posterior. The values themselves are taken at its mean, as a policy would
-take them: benefit :math:`\mu_i` (Eq. 4), merit :math:`g(\mu_i)`, exposure :math:`e_i`. There are two ways to intervals:
+What is known of the probabilities :math:`P` is a posterior. The values themselves are taken at its mean, as a policy
+would take them: benefit :math:`\mu_i` (Eq. 4), merit :math:`g(\mu_i)`, exposure :math:`e_i`. There are two ways to
+intervals:
 
 ``draws``
-    The whole way from chances to exposures is gone for each of many draws from the posterior; an interval holds the
-    middle ones. It needs no approximation, so it also holds for arms of which little was seen.
+    Exposures are computed for each of many draws from the posterior; an interval holds the middle ones. It needs no
+    approximation, so it also holds for arms of which little was seen.
 ``delta``
-    Everything is taken to be linear around the mean, and normal. With :math:`w_c` the chance of class c, and
-    :math:`m_c, v_c` the means and variances of the chances within it,
+    Everything is taken to be linear around the mean, and normal. With :math:`w_c` the probability of class c, and
+    :math:`m_c, v_c` the means and variances of P within it,
 
     .. math::
         \text{var}(\mu_i) \approx \sum_c w_c \Big[
@@ -73,7 +74,7 @@ _STEP = 1e-5  # in the logarithm of a merit; exposures are known to 1e-11
 class Assessment:
     """Benefit and due exposure of each arm, with intervals; every array has shape (N,).
 
-    A value is at the mean of the chances, and need not be in the middle of its interval. An exposure may even lie
+    A value is at the mean of the posterior, and need not be in the middle of its interval. An exposure may even lie
     outside: where merit bends, as the exponential does, it is larger on average than at the mean, so that arms of which
     little is known may be due more of the budget, and the others less, than the means say.
 
@@ -144,9 +145,9 @@ def assess(
     >>> known.exposure.round(1), known.exposure_low.round(1), known.exposure_high.round(1)
     (array([0.6, 0.4]), array([0.5, 0.2]), array([0.8, 0.5]))
     """
-    if posterior.chance.ndim != 2:
-        raise InputError(f"posterior must be of arms alone, without leading axes, got shape {posterior.chance.shape}")
-    n_arms = len(posterior.chance)
+    if posterior.weights.ndim != 2:
+        raise InputError(f"posterior must be of arms alone, without leading axes, got shape {posterior.weights.shape}")
+    n_arms = len(posterior.weights)
     K = check_budget(budget, n_arms)
     if isinstance(criterion, Merit):
         warn_renamed("merit of assess", "criterion=mf.Criterion(...)")
@@ -189,13 +190,13 @@ class _Due:
 
 def _by_draws(posterior: Posterior, due: _Due, level: float, draws: int, rng: np.random.Generator, tell: Tell) -> Ends:
     """Return the ends of intervals as quantiles over draws."""
-    n_arms = len(posterior.chance)
+    n_arms = len(posterior.weights)
     chunk = 1 if due.slow else max(1, _CHUNK // (4 * n_arms))
     benefits, exposures = np.empty((draws, n_arms)), np.empty((draws, n_arms))
     for start in range(0, draws, chunk):
         rows = slice(start, min(start + chunk, draws))
-        chances = posterior.draw(rng, rows.stop - start)
-        benefits[rows] = benefit(np.clip(chances, _EDGE, 1 - _EDGE))
+        drawn = posterior.draw(rng, rows.stop - start)
+        benefits[rows] = benefit(np.clip(drawn, _EDGE, 1 - _EDGE))
         exposures[rows] = due.exposure(due.criterion.merit(benefits[rows]))
         tell(rows.stop, draws)
     tails = [(1 - level) / 2, (1 + level) / 2]
@@ -235,7 +236,7 @@ def _benefit_variance(posterior: Posterior) -> FloatArray:
     each = posterior.good / total
     within = (slope**2 * each * (1 - each) / (total + 1)).sum(axis=(-2, -1))
     between = (slope * (each - posterior.mean[..., None, :, :])).sum(axis=(-2, -1))
-    return np.asarray((posterior.chance * (within + between**2)).sum(axis=-1))
+    return np.asarray((posterior.weights * (within + between**2)).sum(axis=-1))
 
 
 def _moving_each(merits: FloatArray, exposure: FloatArray, due: _Due, tell: Tell) -> FloatArray:

@@ -1,6 +1,6 @@
 r"""What a pull is worth to an arm now, given its state: the Whittle index, and its kin.
 
-*The index.* Take one arm by itself and pay a subsidy :math:`\lambda` for each step at which it is left alone. The
+*The index.* Take one arm by itself and pay a subsidy :math:`\lambda` for each step at which it is not pulled. The
 reward is 1 at each step that finds the arm in the good state, before anyone acts, so a pull can pay from the next step
 on: hence the factor :math:`\beta`, the discount, in what follows. The value :math:`V` of acting as well as possible
 satisfies
@@ -8,15 +8,15 @@ satisfies
 .. math::
     V(s) = s + \max_a \{ \lambda (1 - a) + \beta V(0) + \beta p_{sa} D \}, \qquad D = V(1) - V(0),
 
-with :math:`p_{sa}` the chance that the next state is good. Pulling gains :math:`\beta d_s D - \lambda`, where
-:math:`d_s = p_{s1} - p_{s0}`. The Whittle index :math:`W(s)` is the subsidy at which pulling in state s and leaving
-alone are worth the same.
+with :math:`p_{sa}` the probability that the next state is good. Pulling gains :math:`\beta d_s D - \lambda`, where
+:math:`d_s = p_{s1} - p_{s0}`. The Whittle index :math:`W(s)` is the subsidy at which pulling in state s and not
+pulling are worth the same.
 
 *Two states are always indexable.* Subtracting the two equations, :math:`D = 1 + m_1(D) - m_0(D)` with
 :math:`m_s(D) = \max(\lambda + \beta p_{s0} D,\; \beta p_{s1} D)`. Each :math:`m_s` has slopes between 0 and
 :math:`\beta`, and the right-hand side is 1 at D = 0, so for :math:`\beta < 1` there is one solution, and it is
 positive: a good state is worth more than a bad one, whatever the arm and the subsidy. So pulling pays where :math:`d_s`
-is larger if it pays at all. Let hi be that state and lo the other. Leaving alone in both states is best if and only if
+is larger if it pays at all. Let hi be that state and lo the other. Pulling in neither state is best if and only if
 :math:`\lambda \ge \beta d_{hi} D` for the :math:`D` of doing so; pulling in both if and only if
 :math:`\lambda \le \beta d_{lo} D` for the :math:`D` of doing that; in between, only hi is pulled. As the subsidy grows,
 lo and then hi are given up, each for good, which is indexability. Under one action a in both states
@@ -32,7 +32,7 @@ Either way, and with no case for ties,
 
 *Average reward* is the limit :math:`\beta = 1`. There :math:`1 - k_a` can be 0: under a the arm stays where it is for
 ever. Then :math:`W(0)` tends to infinity if only a pull can ever lead out of the bad state, and to minus infinity if
-only leaving alone can; it is 0 if nothing can, and :math:`W(1)` is always finite. Infinite values are given as
+only not pulling can; it is 0 if nothing can, and :math:`W(1)` is always finite. Infinite values are given as
 :math:`d_0 / \epsilon` with :math:`\epsilon \approx 2.2 \cdot 10^{-16}`, the resolution of floating-point numbers: that
 is beyond all other values, keeps such arms in the order of :math:`d_0`, and leaves no arm at minus infinity, which in a
 priority table would mean that it is not to be pulled even when budget is left.
@@ -77,8 +77,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.core.checks import check_number, float_array
+from meritfair.core.checks import check_number, probabilities
 from meritfair.core.errors import InputError
+from meritfair.model.benefit import by_state_and_action
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -115,7 +116,7 @@ def whittle_index(transitions: npt.ArrayLike, discount: float = 1.0) -> FloatArr
     >>> whittle_index([[0.2, 0.6], [0.5, 0.6]], discount=0.9).round(4)
     array([0.4932, 0.09  ])
     """
-    P, beta = _probabilities("transitions", transitions), check_discount(discount)
+    P, beta = _arm("transitions", transitions), check_discount(discount)
     mixing = (1 - beta * P[..., 1, :]) + beta * P[..., 0, :]  # exact where it is small, if beta is 1
     smaller, larger = mixing.min(axis=-1), mixing.max(axis=-1)
     return _worth(P, beta, np.stack([smaller, larger], axis=-1))
@@ -140,7 +141,7 @@ def largest_whittle_index(lower: npt.ArrayLike, upper: npt.ArrayLike, discount: 
     >>> largest_whittle_index([[0.1, 0.4], [0.4, 0.7]], [[0.3, 0.8], [0.6, 1.0]], discount=0.9).round(4)
     array([1.1455, 0.7397])
     """
-    L, U = _probabilities("lower", lower), _probabilities("upper", upper)
+    L, U = _arm("lower", lower), _arm("upper", upper)
     if L.shape != U.shape:
         raise InputError(f"lower and upper must have one shape, got {L.shape} and {U.shape}")
     if np.any(L > U):
@@ -175,7 +176,7 @@ def pull_advantage(transitions: npt.ArrayLike, discount: float = 0.9) -> FloatAr
     >>> pull_advantage([[0.2, 0.6], [0.5, 0.9]]).round(4)
     array([0.4932, 0.4932])
     """
-    P, beta = _probabilities("transitions", transitions), check_discount(discount)
+    P, beta = _arm("transitions", transitions), check_discount(discount)
     best = P.max(axis=-1)
     return _worth(P, beta, (1 - beta * best[..., 1:]) + beta * best[..., :1])
 
@@ -191,11 +192,5 @@ def _worth(P: FloatArray, beta: float, inverse_spread: FloatArray) -> FloatArray
     return np.asarray(beta * gain / np.maximum(inverse_spread, _RESOLUTION))
 
 
-def _probabilities(name: str, values: npt.ArrayLike) -> FloatArray:
-    P = float_array(name, values)
-    if P.shape[-2:] != (2, 2):
-        raise InputError(f"{name} must have shape (..., 2, 2) by state and action, got {P.shape}")
-    wrong = ~((P >= 0) & (P <= 1))  # also true for NaN
-    if np.any(wrong):
-        raise InputError(f"{name} must lie between 0 and 1, got {P[wrong][0]}")
-    return P
+def _arm(name: str, values: npt.ArrayLike) -> FloatArray:
+    return probabilities(name, by_state_and_action(name, values))

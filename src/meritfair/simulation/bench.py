@@ -1,9 +1,9 @@
 """How fast the engine is on this machine, against the same model as one would write it at first.
 
-The *plain loop* is Algorithm 1 in Numba, one step, one arm and one `random()` at a time, with the simplest draw of K
-arms. It does less than the engine: it measures regret and reward, but neither eta, omega, waits nor coverage. The
-*reference* is the NumPy simulator of the tests, which is there only in a clone. All figures of a row are from one run
-of this program; on a machine that does other things as well, look at the ratios.
+The *plain loop* is Algorithm 1, one step, one arm and one `rng.random()` at a time, with the simplest draw of K arms.
+It is timed twice: compiled by Numba, and as Python runs it. It does less than the engine: it measures regret and
+reward, but neither eta, omega, waits nor coverage. All figures of a row are from one run of this program; on a machine
+that does other things as well, look at the ratios.
 """
 
 from __future__ import annotations
@@ -12,11 +12,8 @@ import math
 import platform
 import sys
 import time
-from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding
 import numba
@@ -27,9 +24,8 @@ from meritfair.core.machine import available_cores
 from meritfair.datasets import instances, synthetic
 from meritfair.model.exposure import merit_share
 from meritfair.model.merit import Exponential
-from meritfair.policies.base import Policy, View
 from meritfair.policies.merit_fair import MeritFair
-from meritfair.policies.plans import PriorityTable
+from meritfair.policies.whittle import Myopic
 from meritfair.simulation.simulate import simulate
 
 if TYPE_CHECKING:
@@ -37,9 +33,10 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
     from meritfair.model.arms import Arms
+    from meritfair.policies.base import Policy
     from meritfair.simulation.run import Run
 
-__all__ = ["CASES", "Gain", "machine", "measure_policies", "measure_sizes", "measure_workers", "reference_simulator"]
+__all__ = ["CASES", "machine", "measure_policies", "measure_sizes", "measure_workers"]
 
 SIZES = ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20))
 SETTINGS: dict[str, dict[str, str]] = {
@@ -58,17 +55,6 @@ _HORIZON = 200
 _REPEATS = 5
 
 
-@dataclass(frozen=True)
-class Gain(Policy):
-    """Pulls the arms that gain most at this step, by their true chances: a priority table that looks at states."""
-
-    name: ClassVar[str] = "gain"
-    plans_once = True
-
-    def plan(self, view: View) -> PriorityTable:
-        return PriorityTable(view.true_transitions[..., 1] - view.true_transitions[..., 0])
-
-
 def machine() -> dict[str, Any]:
     """Return what the figures depend on."""
     return {
@@ -81,49 +67,29 @@ def machine() -> dict[str, Any]:
     }
 
 
-def reference_simulator() -> Any | None:
-    """Return the NumPy simulator of the tests, if this is a clone, or None."""
-    tests = Path(meritfair.__file__).parents[2] / "tests"
-    if not (tests / "reference" / "numpy_simulator.py").is_file():
-        return None
-    sys.path.insert(0, str(tests))
-    try:
-        return import_module("reference.numpy_simulator")
-    finally:
-        sys.path.remove(str(tests))
-
-
-def measure_policies(episodes: int, reference: Any | None) -> Iterator[dict[str, Any]]:
+def measure_policies(episodes: int) -> Iterator[dict[str, Any]]:
     """Measure merit-fair on the authors' synthetic instances, one run on one core, and a priority table.
 
-    With designs other than the paper's the estimate is the mean. The plain loop is always the paper's.
-
-    Parameters
-    ----------
-    episodes : int
-        Episodes of the run that is timed; the slower ones are timed on fewer.
-    reference : module or None
-        Has `simulate`, as the engine's reference.
+    With designs other than the paper's the estimate is the mean. The plain loop is always the paper's, and is timed on
+    fewer than `episodes`.
     """
     for name, n_arms, budget, c in CASES:
         (arms,) = instances("synthetic", n_arms, 1, authors=True, budget=budget)
-        merit = Exponential(float(c))
-        policy = MeritFair(merit=merit, **SETTINGS[name])  # type: ignore[arg-type]
-        play = partial(_play, arms, policy, budget, 1)
+        policy = MeritFair(merit=Exponential(float(c)), **SETTINGS[name])  # type: ignore[arg-type]
+        fair = merit_share(policy.merit(arms.benefit))
+        problem = arms.transitions, fair, budget, float(c), policy.delta, _HORIZON, np.random.default_rng(1)
         fewer = max(2, episodes // (4 * n_arms))
-        fair = merit_share(merit(arms.benefit))
-        loop = partial(_plain_loop, arms.transitions, fair, budget, float(c), 0.01, _HORIZON)
+        few = max(2, fewer // 20)
+        play, loop = partial(_play, arms, policy, budget, 1), partial(_compiled_loop, *problem)
         ours, plain = _seconds((play, episodes), (loop, fewer))
         row = _row(name, n_arms, budget, c, ours, episodes)
         row["ratio_to_plain"] = (plain / fewer) / (ours / episodes)
-        if reference is not None and name == "merit-fair":
-            again = partial(reference.simulate, [arms], policy, budget=budget, horizon=_HORIZON, merit=merit, seed=1)
-            few = max(2, fewer // 20)
-            (slow,) = _seconds((lambda T, again=again: again(episodes=T), few), repeats=1)  # type: ignore[misc]
-            row["ratio_to_reference"] = (slow / few) / (ours / episodes)
+        if name == "merit-fair":
+            (slow,) = _seconds((partial(_plain_loop, *problem), few), repeats=1)
+            row["ratio_to_python"] = (slow / few) / (ours / episodes)
         yield row
     fewer = max(2, episodes // 20)
-    (seconds,) = _seconds((partial(_play, synthetic(100, seed=1), Gain(), 20, 1), fewer))
+    (seconds,) = _seconds((partial(_play, synthetic(100, seed=1), Myopic(), 20, 1), fewer))
     yield _row("priority table", 100, 20, 3, seconds * episodes / fewer, episodes)
 
 
@@ -177,7 +143,7 @@ def _row(policy: str, n_arms: int, budget: int, c: float, seconds: float, episod
 
 
 def _seconds(*works: tuple[Callable[[int], Any], int], repeats: int = _REPEATS) -> list[float]:
-    """Return the least time of several for each work, of so many episodes; what has to be compiled is compiled before.
+    """Return the least time of each work for its number of episodes; what has to be compiled is compiled before.
 
     They take turns, because a machine is often slower for a while: then it is slower for all.
     """
@@ -192,9 +158,17 @@ def _seconds(*works: tuple[Callable[[int], Any], int], repeats: int = _REPEATS) 
     return least
 
 
-def _plainly(
-    transitions: FloatArray, fair: FloatArray, budget: int, c: float, delta: float, horizon: int, episodes: int
+def _plain_loop(
+    transitions: FloatArray,
+    fair: FloatArray,
+    budget: int,
+    c: float,
+    delta: float,
+    horizon: int,
+    rng: np.random.Generator,
+    episodes: int,
 ) -> tuple[FloatArray, FloatArray]:
+    """Return regret and reward of each episode of Algorithm 1 with exponential merit."""
     n_arms = len(transitions)
     visits, good = np.zeros((n_arms, 2, 2)), np.zeros((n_arms, 2, 2))
     merit, upper = np.zeros(n_arms), np.zeros((2, 2))
@@ -213,12 +187,12 @@ def _plainly(
         total = merit.sum()
         regret[t] = np.abs(merit / total - fair).sum()
         for arm in range(n_arms):
-            states[arm] = np.random.random() < 0.5  # noqa: NPY002
+            states[arm] = rng.random() < 0.5
         for _ in range(horizon):
             pulled[:] = 0
             left = total
             for _ in range(budget):
-                x, last = np.random.random() * left, -1  # noqa: NPY002
+                x, last = rng.random() * left, -1
                 for arm in range(n_arms):
                     if pulled[arm] == 0:
                         last = arm
@@ -229,7 +203,7 @@ def _plainly(
                 left -= merit[last]
             for arm in range(n_arms):
                 s, a = states[arm], pulled[arm]
-                following = int(np.random.random() < transitions[arm, s, a])  # noqa: NPY002
+                following = int(rng.random() < transitions[arm, s, a])
                 visits[arm, s, a] += 1
                 good[arm, s, a] += following
                 states[arm] = following
@@ -237,4 +211,4 @@ def _plainly(
     return regret, reward
 
 
-_plain_loop: Any = numba.njit(_plainly)
+_compiled_loop: Any = numba.njit(_plain_loop)

@@ -9,11 +9,11 @@ All policies of meritfair pass these checks. With pytest, each is a test of its 
     def test_my_policy(check):
         check(MyPolicy())
 
-and `check_policy` runs them all and tells everything that fails. A policy may be given as a `Policy`, as a function
+and `check_policy` runs them all and reports everything that fails. A policy may be given as a `Policy`, as a function
 that plans, or by its name. A check that fails raises a `ConformanceError`, which says what must hold, what was seen
 instead, and with which seed.
 
-Seeds are fixed, so a policy passes a check always or never; :mod:`meritfair.testing.cases` says how what is random is
+Seeds are fixed, so a policy passes a check always or never; :mod:`meritfair.testing.judging` says how what is random is
 judged.
 """
 
@@ -21,11 +21,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from meritfair.testing.cases import Case, Check, ConformanceError
+from meritfair.testing.cases import Case, Check
 from meritfair.testing.fairness import check_exposures, check_pulls, check_relabelling, check_ties
-from meritfair.testing.life import check_join_and_leave, check_learner_and_simulation, check_missing, check_sizes
+from meritfair.testing.judging import ConformanceError
+from meritfair.testing.live import check_join_and_leave, check_learner_and_simulation, check_missing, check_sizes
+from meritfair.testing.planning import check_constant, check_no_secrets, check_runs_together
 from meritfair.testing.repeating import check_restart, check_runs, check_seeds
-from meritfair.testing.views import check_constant, check_no_secrets, check_runs_together
 
 if TYPE_CHECKING:
     from meritfair.testing.cases import AnyPolicy
@@ -70,7 +71,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def check_policy(policy: AnyPolicy, n_arms: int = 6, budget: int = 2) -> None:
-    """Run all checks on a policy, and tell what fails.
+    """Run all checks on a policy, and report what fails.
 
     Parameters
     ----------
@@ -96,9 +97,9 @@ def check_policy(policy: AnyPolicy, n_arms: int = 6, budget: int = 2) -> None:
     >>> check_policy(first_come)
     Traceback (most recent call last):
     ...
-    meritfair.testing.cases.ConformanceError: first-come fails 2 of 14 checks:
+    meritfair.testing.judging.ConformanceError: first-come fails 2 of 14 checks:
     check_ties: arms that are alike must be pulled alike: in 120 first rounds arm 0 was pulled 120 times, ...
-    check_relabelling: chances must go with the arms, whatever their order: after the same history ...
+    check_relabelling: exposures must not depend on the order of arms: after the same history ...
     """
     name = Case.of(policy, n_arms, budget).policy.name
     failed: dict[str, list[str]] = {}  # which checks fail for the same reason

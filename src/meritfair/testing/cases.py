@@ -1,89 +1,48 @@
-r"""What the checks are made of: a policy on a problem, rounds as they happen, and how what is random is judged.
-
-**What is random** is judged by inequalities that hold for any number of terms, not only in the limit of many. So a
-policy that is in order fails by bad luck with a chance below :math:`\alpha = 10^{-6}`, which is shared by the m
-comparisons of a check.
-
-- A sum of terms, each of mean 0 given those before it and within an interval of length :math:`r_j`, is held against
-  Hoeffding's inequality,
-
-  .. math:: \Pr\Big(\Big|\sum_j x_j\Big| > \sqrt{\tfrac12 \ln(2m/\alpha) \textstyle\sum_j r_j^2}\Big) \le \alpha / m .
-
-  Such terms are a pull less its stated chance, with :math:`r = 1`; and the pulls of an arm less the mean of arms that
-  are alike, each of whom is as likely to be the one with most: r is the difference of the most and the least.
-- Two numbers that have one law if all is well, and do not depend on each other, differ by d as likely as by -d. So n
-  such differences are held against Chernoff's bound for random signs,
-
-  .. math::
-      \Pr\Big(\Big|\sum_j \pm d_j\Big| \ge t\Big) \le 2 \min_{\lambda > 0} e^{-\lambda t} \prod_j \cosh(\lambda d_j) .
-"""
+"""What the checks are made of: a policy on a problem, what it may see, and rounds as they happen."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import math
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from meritfair.core.errors import InputError
 from meritfair.model.arms import Arms
+from meritfair.model.counts import Counts
 from meritfair.policies import registry
+from meritfair.policies.base import View
 from meritfair.policies.learner import Learner
 from meritfair.policies.own import as_policy
 from meritfair.simulation.simulate import simulate
+from meritfair.testing.judging import ConformanceError, check_choice, difference, fail, parts, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
 
-    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
+    from meritfair.core.arrays import FloatArray, IntArray
     from meritfair.policies.base import Policy
     from meritfair.policies.learner import Choice
     from meritfair.policies.plans import Plan
     from meritfair.simulation.run import Run
 
-__all__ = [
-    "EXACT",
-    "AnyPolicy",
-    "Case",
-    "Check",
-    "ConformanceError",
-    "Script",
-    "as_check",
-    "check_choice",
-    "check_same_choice",
-    "differ",
-    "fail",
-    "limit",
-    "lucky",
-]
+__all__ = ["AnyPolicy", "Case", "Check", "Script", "as_check", "hidden_state", "with_other_rngs"]
 
 AnyPolicy: TypeAlias = "Policy | Callable[..., Plan] | str"
 
-ALPHA = 1e-6
-EXACT = 1e-9  # what is not random may differ by rounding
-
-
-class ConformanceError(AssertionError):
-    """A policy does not do what every policy must do."""
-
 
 class Check(Protocol):
-    """One check of a policy, on so many arms with such a budget."""
+    """One check of a policy, on that many arms with such a budget."""
 
     __name__: str
 
     def __call__(self, policy: AnyPolicy, n_arms: int = 6, budget: int = 2) -> None:
         """Raise a `ConformanceError` if the policy does not pass."""
-
-
-def fail(message: str) -> NoReturn:
-    """Say what must hold and does not."""
-    raise ConformanceError(message)
 
 
 def as_check(body: Callable[[Case], None]) -> Check:
@@ -98,8 +57,6 @@ def as_check(body: Callable[[Case], None]) -> Check:
         try:
             body(case)
         except Exception as error:
-            from meritfair.testing.views import hidden_state  # which has checks itself
-
             own = str(error) if isinstance(error, ConformanceError) else _raised(error)
             raise ConformanceError(hidden_state(case) or own) from error
 
@@ -121,21 +78,21 @@ class Case:
 
     @classmethod
     def of(cls, policy: AnyPolicy, n_arms: int, budget: int) -> Case:
-        """Return the case, if the policy can be put to work on it."""
-        made = registry.create(policy) if isinstance(policy, str) else as_policy(policy)
-        case = cls(made, n_arms, budget)
+        """Return the case, if the policy can be started on it."""
+        case = cls(registry.create(policy) if isinstance(policy, str) else as_policy(policy), n_arms, budget)
         try:
             case.start(0)
         except InputError as error:
             if case.peeks():
                 fail(f"a policy that is not an oracle must plan without the true arms, but it cannot: {error}")
-            raise InputError(f"{made.name} cannot be checked on {n_arms} arms with budget {budget}: {error}") from error
+            name = case.policy.name
+            raise InputError(f"{name} cannot be checked on {n_arms} arms with budget {budget}: {error}") from error
         except Exception as error:
             raise ConformanceError(_raised(error)) from error
         return case
 
     def peeks(self) -> bool:
-        """Return whether the policy can be put to work only if it knows the true arms, although it is no oracle."""
+        """Return whether the policy can be started only if it knows the true arms, although it is no oracle."""
         try:
             self.policy.start(self.n_arms, self.budget, 0, transitions=self.truth)
         except InputError:
@@ -163,7 +120,7 @@ class Case:
         return dataclasses.replace(self, policy=dataclasses.replace(self.policy, **changed))
 
     def start(self, seed: int, horizon: int = 1, truth: FloatArray | None = None) -> Learner:
-        """Put the policy to work."""
+        """Start the policy in live use."""
         known = self.known(self.truth if truth is None else truth)
         return self.policy.start(self.n_arms, self.budget, seed, horizon=horizon, transitions=known)
 
@@ -171,23 +128,45 @@ class Case:
         """Return true arms if the policy may know them."""
         return truth if self.policy.oracle else None
 
-    def simulate(
-        self, seed: int, runs: int, episodes: int, horizon: int, workers: int = 1, truth: FloatArray | None = None
-    ) -> Run:
-        """Play the policy on the true arms."""
-        how: dict[str, Any] = {"runs": runs, "episodes": episodes, "horizon": horizon, "workers": workers}
-        return simulate(Arms(self.truth if truth is None else truth), self.policy, budget=self.budget, seed=seed, **how)
+    def simulate(self, seed: int, truth: FloatArray | None = None, workers: int = 1, **lengths: int) -> Run:
+        """Play the policy on the true arms, for some runs, episodes and a horizon."""
+        arms = Arms(self.truth if truth is None else truth)
+        return simulate(arms, self.policy, budget=self.budget, seed=seed, workers=workers, **lengths)  # type: ignore[arg-type]
 
     def script(self, rounds: int, seed: int) -> Script:
         """Return what happens in some rounds."""
         rng = np.random.default_rng(seed)
         return Script(self.truth, rng.integers(0, 2, (rounds, self.n_arms)), rng.random((rounds, self.n_arms)))
 
-    def check_number(self, pulled: int, most: int, where: str) -> None:
-        """Check how many arms were pulled at a step, where it could be so many."""
-        if pulled > most or (self.policy.spends_budget and pulled < most):
-            must = "" if self.policy.spends_budget else "at most "
-            fail(f"{must}{most} different arms must be pulled at each step, but {where} it was {pulled}")
+    def view(self, runs: int, seed: int) -> View:
+        """Return a view of several runs, of which much was seen unless the policy plans but once."""
+        rng, shape = np.random.default_rng(seed), (runs, self.n_arms, 2, 2)
+        visits = rng.integers(0, 1 if self.policy.plans_once else 500, shape)
+        seen = Counts(visits, rng.binomial(visits, self.truth))
+        rngs = tuple(np.random.default_rng([seed, run]) for run in range(runs))
+        truth = np.array(np.broadcast_to(self.truth, shape))
+        return View(seen, 1 if self.policy.plans_once else 30, self.budget, truth, rngs, rng.integers(0, 2, shape[:2]))
+
+    def plan(self, view: View) -> Plan:
+        """Return the plan for a view, which must stay as it is; its generators do, too."""
+        shown = deepcopy(view)
+        plan = self.policy.plan(shown)
+        for name in ("true_transitions", "states", "memory"):
+            if not same(getattr(view, name), getattr(shown, name)):
+                fail(f"a policy must leave its view as it is, but it has changed {name}")
+        return plan
+
+    def check_pulls(self, pulls: npt.ArrayLike, most: int, where: str) -> None:
+        """Check numbers of pulls, where each could be that many."""
+        for pulled in np.ravel(pulls):
+            if pulled > most or (self.policy.spends_budget and pulled < most):
+                must = "" if self.policy.spends_budget else "at most "
+                fail(f"{must}{most} different arms must be pulled at each step, but {where} it was {pulled}")
+
+    def check_round(self, choice: Choice, most: int, where: str) -> None:
+        """Check a choice, and that it is of that many arms."""
+        self.check_pulls(choice.actions.sum(), most, where)
+        check_choice(choice, where)
 
     def refuses(self, attempt: Callable[[], Any], what: str) -> bool:
         """Return whether the policy refuses something, for which only its settings can be a reason."""
@@ -206,16 +185,16 @@ class Script:
 
     truth: FloatArray  # (N, 2, 2)
     states: IntArray  # (rounds, N)
-    luck: FloatArray
+    uniform: FloatArray  # random numbers that decide the next states
 
     def after(self, t: int, actions: IntArray) -> IntArray:
         """Return the states after round t."""
-        chance = self.truth[np.arange(len(actions)), self.states[t], actions]
-        return np.asarray(self.luck[t] < chance, np.int64)
+        good = self.truth[np.arange(len(actions)), self.states[t], actions]
+        return np.asarray(self.uniform[t] < good, np.int64)
 
     def relabelled(self, order: IntArray) -> Script:
         """Return the rounds with arm ``order[i]`` in place i."""
-        return Script(self.truth[order], self.states[:, order], self.luck[:, order])
+        return Script(self.truth[order], self.states[:, order], self.uniform[:, order])
 
     def see(self, learner: Learner, t: int, actions: IntArray) -> None:
         """Let a learner see all of round t."""
@@ -234,59 +213,30 @@ class Script:
             self.see(learner, t, done)
 
 
-def lucky(learner: Learner, number: int, seed: int) -> list[Learner]:
-    """Return learners that know all that this one knows, at the start of an episode, each with luck of its own."""
+def with_other_rngs(learner: Learner, number: int, seed: int) -> list[Learner]:
+    """Return learners that know all that this one knows, at the start of an episode, each with its own generator."""
     values = {**learner.to_dict(), "planned_from": None}  # they plan anew
     states = (np.random.default_rng([seed, each]).bit_generator.state for each in range(number))
     return [Learner.from_dict({**values, "rng": state}, learner.policy) for state in states]
 
 
-def limit(lengths: npt.ArrayLike, comparisons: int) -> FloatArray:
-    """Return what a sum of terms of mean 0 within intervals of these lengths, down axis 0, exceeds hardly ever.
-
-    Examples
-    --------
-    >>> limit(np.ones(100), comparisons=1).round(1)
-    np.float64(26.9)
-    """
-    squares = np.sum(np.square(np.asarray(lengths, np.float64)), axis=0)
-    return np.asarray(np.sqrt(math.log(2 * comparisons / ALPHA) / 2 * squares))[()]
-
-
-def differ(first: AnyArray, second: AnyArray) -> IntArray:
-    """Return which columns of two samples of n rows are not of one law, by the signs of their differences.
-
-    Examples
-    --------
-    >>> before = np.arange(30)[:, None] % [3, 5]
-    >>> differ(before, before[::-1] + [0, 9])
-    array([1])
-    """
-    apart = np.abs(first - second).astype(np.float64)
-    size = np.maximum(apart.max(axis=0), np.finfo(float).tiny)
-    apart, total = apart / size, np.abs((first - second).sum(axis=0)) / size
-    slopes = np.logspace(-3, 3, 61)[:, None, None]
-    log_cosh = np.logaddexp(slopes * apart, -slopes * apart) - math.log(2)
-    bound = (log_cosh.sum(axis=1) - slopes[:, 0] * total).min(axis=0) + math.log(2)
-    return np.flatnonzero(bound < math.log(ALPHA / apart.shape[1]))
-
-
-def check_choice(choice: Choice, where: str) -> None:
-    """Check that a choice is in itself as it says."""
-    chance, pulled = choice.exposure, choice.actions
-    if not np.array_equal(choice.arms, np.flatnonzero(pulled)):
-        fail(f"arms must be those with the action 1, but {where} they were {choice.arms} for {pulled}")
-    if not np.all((chance >= 0) & (chance <= 1 + EXACT)):
-        fail(f"a chance must be between 0 and 1, but {where} they were {chance}")
-    if abs(chance.sum() - pulled.sum()) > 1e-6:
-        fail(f"chances must sum to the {pulled.sum()} arms pulled, but {where} it was {chance.sum():g}")
-    if np.any((chance >= 1) & (pulled == 0)) or np.any((chance <= 0) & (pulled == 1)):
-        fail(f"a chance of 1 is certain and one of 0 never comes, but {where} {chance} became {pulled}")
-
-
-def check_same_choice(first: Choice, second: Choice, where: str) -> None:
-    """Check that two choices are the same."""
-    if first.names != second.names or not np.array_equal(first.actions, second.actions):
-        fail(f"the choice must be the same, but {where} it was {first.names} and {second.names}")
-    if not np.array_equal(first.exposure, second.exposure):
-        fail(f"chances must be the same, but {where} they were {first.exposure} and {second.exposure}")
+def hidden_state(case: Case) -> str:
+    """Return what is wrong if the same view, with the same generators, does not always give the same plan; else ""."""
+    view, other = case.view(runs=2, seed=131), case.view(runs=2, seed=132)
+    try:
+        policy, twin = deepcopy(case.policy), deepcopy(case.policy)
+        first, _, *again = (parts(policy.plan(deepcopy(each))) for each in (view, other, view, view, view))
+        by_twin = parts(twin.plan(deepcopy(view)))
+    except Exception:  # then something else is wrong as well
+        return ""
+    part = next(filter(None, (difference(first, each) for each in again)), None)
+    if part is None:
+        return ""
+    if difference(first, by_twin) is None:
+        what = "the policy changes itself between plans: it keeps hidden state"
+    else:
+        what = "the policy keeps hidden state outside of itself, or draws random numbers that are not from View.rngs"
+    return (
+        f"{what}. The same view gave another {part} when it was planned again. Runs would share such state and a "
+        "restart would lose it: plan from the view and the settings alone; a StepLearner can learn in its memory"
+    )

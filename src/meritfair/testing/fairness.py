@@ -1,4 +1,4 @@
-"""Checks of who is pulled: so many, by the chances that are stated, and regardless of places."""
+"""Checks of who is pulled: exactly K arms, by the exposures that are stated, whatever the order of arms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from meritfair.model.counts import Counts
 from meritfair.policies.base import View
 from meritfair.policies.plans import StepLearner
-from meritfair.testing.cases import EXACT, as_check, check_choice, differ, fail, limit, lucky
+from meritfair.testing.cases import as_check, with_other_rngs
+from meritfair.testing.judging import EXACT, check_choice, differ, fail, limit
 
 if TYPE_CHECKING:
     from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -25,38 +26,35 @@ def check_pulls(case: Case) -> None:
     """Check that exactly K different arms are pulled at each step, live and in simulation.
 
     A budget is there to be spent and not to be exceeded. A policy that says ``spends_budget = False`` may pull fewer.
-    And what is simulated of a run is the same however long it goes on.
+    And a run begins alike however long it is.
     """
     script, learner = case.script(10, seed=1), case.start(1)
     for t in range(10):
-        choice = script.round(learner, t)
-        case.check_number(int(choice.actions.sum()), case.budget, f"in round {t + 1} of a learner (seed 1)")
-    before = np.zeros((3, case.n_arms), np.int64)
-    shorter: Run | None = None
+        pulled = script.round(learner, t).actions.sum()
+        case.check_pulls(pulled, case.budget, f"in round {t + 1} of a learner (seed 1)")
+    before, shorter = np.zeros((3, case.n_arms), np.int64), np.zeros((3, 0), np.int64)
     for step in range(1, 11):
         longer = case.simulate(2, runs=3, episodes=step, horizon=1)
         where = f"at step {step} of a simulation (seed 2, horizon 1)"
-        if shorter is not None and not np.array_equal(longer.reward[:, :-1], shorter.reward):
+        if not np.array_equal(longer.reward[:, :-1], shorter):
             fail(f"a run must begin alike however long it is, but {where} what was before had changed")
         pulls = longer.pulls - before
         if not np.isin(pulls, (0, 1)).all():
             fail(f"an arm must be pulled once or not at all, but {where} pulls were {pulls.tolist()}")
-        for total in pulls.sum(axis=1):
-            case.check_number(int(total), case.budget, where)
-        shorter, before = longer, longer.pulls
+        case.check_pulls(pulls.sum(axis=1), case.budget, where)
+        shorter, before = longer.reward, longer.pulls
     long = case.simulate(3, runs=3, episodes=4, horizon=7)
     if long.pulls.max() > 28:
         fail(f"an arm can be pulled once at each of 28 steps, but one was {long.pulls.max()} times (seed 3)")
-    for total in long.pulls.sum(axis=1):
-        case.check_number(int(total), case.budget * 28, "in 28 steps together (seed 3, horizon 7)")
+    case.check_pulls(long.pulls.sum(axis=1), case.budget * 28, "in 28 steps together (seed 3, horizon 7)")
 
 
 @as_check
 def check_exposures(case: Case) -> None:
-    """Check that the chances that are stated are those by which arms are pulled.
+    """Check that arms are pulled with the exposures that are stated.
 
-    Whoever is told a chance can hold the draws against it, and audits do. In a `Learner`, an arm with chance 1 is
-    pulled and one with chance 0 is not, and learners that know the same pull each arm as often as they say. In a
+    Whoever is told an exposure can hold the draws against it, and audits do. In a `Learner`, an arm with exposure 1 is
+    pulled and one with exposure 0 is not, and learners that know the same pull each arm as often as they say. In a
     simulation, pulls are held against `Plan.exposure`.
     """
     script, learner = case.script(400, seed=11), case.start(11)
@@ -64,10 +62,10 @@ def check_exposures(case: Case) -> None:
         check_choice(script.round(learner, t), f"in round {t + 1} (seed 11)")
     script.teach(learner, np.random.default_rng(12).integers(0, 2, (400, case.n_arms)))
     where = "in a round of 150 learners that know the same"
-    choices = [each.choose(script.states[0]) for each in lucky(learner, 150, seed=13)]
+    choices = [each.choose(script.states[0]) for each in with_other_rngs(learner, 150, seed=13)]
     for choice in choices:
         check_choice(choice, where)
-    made, stated = (np.array([getattr(c, name) for c in choices]).sum(axis=0) for name in ("actions", "exposure"))
+    made, stated = np.sum([c.actions for c in choices], axis=0), np.sum([c.exposure for c in choices], axis=0)
     _check_frequency(made, stated, limit(np.ones(150), case.n_arms), where)
     _check_simulated(case, runs=60, horizon=60)
 
@@ -82,12 +80,11 @@ def _check_frequency(made: AnyArray, stated: AnyArray, most: AnyArray, where: st
 
 
 def _check_simulated(case: Case, runs: int, horizon: int) -> None:
-    """Check the pulls of the second episode against the chances that its plan states, if it states any."""
-    before = case.simulate(14, runs, episodes=1, horizon=horizon)
-    after = case.simulate(14, runs, episodes=2, horizon=horizon)
+    """Check the pulls of the second episode against the exposures that its plan states, if it states any."""
+    before, after = (case.simulate(14, runs=runs, episodes=number, horizon=horizon) for number in (1, 2))
     stated = [_stated(case, before, state) for state in (0, 1)]
     if stated[0] is None or stated[1] is None or not np.allclose(stated[0], stated[1], EXACT, EXACT):
-        return  # pulls depend on states, or the plan on luck
+        return  # pulls depend on states, or the plan is drawn at random
     due = horizon * np.broadcast_to(stated[0], before.pulls.shape).sum(axis=0)
     made = (after.pulls - before.pulls).sum(axis=0)
     where = f"in the second episode of {runs} runs (seed 14, horizon {horizon})"
@@ -95,15 +92,11 @@ def _check_simulated(case: Case, runs: int, horizon: int) -> None:
 
 
 def _stated(case: Case, before: Run, state: int) -> FloatArray | None:
-    """Return the chances of the episode after these, if all arms begin it in one state; None if a plan has none."""
-    luck = tuple(np.random.default_rng([15, state, run]) for run in range(before.runs))
-    states, step = np.full(before.pulls.shape, state), before.episodes * before.horizon
-    if case.policy.plans_once:
-        nothing = np.zeros_like(before.visits)
-        view = View(Counts(nothing, nothing), 1, case.budget, before.transitions, luck)
-    else:
-        seen = Counts(before.visits, before.good)
-        view = View(seen, before.episodes + 1, case.budget, before.transitions, luck, states, step=step)
+    """Return the exposures of the episode after these, if all arms begin it in one state; None if a plan has none."""
+    rngs = tuple(np.random.default_rng([15, state, run]) for run in range(before.runs))
+    states, seen = np.full(before.pulls.shape, state), Counts(before.visits, before.good)
+    step = before.episodes * before.horizon
+    view = View(seen, before.episodes + 1, case.budget, before.transitions, rngs, states, step=step)
     plan = case.policy.plan(view)
     return None if isinstance(plan, StepLearner) else plan.exposure(case.budget)
 
@@ -124,7 +117,7 @@ def check_ties(case: Case) -> None:
     learner.choose(states, available=np.zeros(case.n_arms))
     for _ in range(100):
         learner.observe(*(np.full(case.n_arms, each) for each in rng.integers(0, 2, 3)))
-    later = [each.choose(states).actions for each in lucky(learner, 120, seed=63)]
+    later = [each.choose(states).actions for each in with_other_rngs(learner, 120, seed=63)]
     _check_alike(case, np.array(later), "in 120 rounds after a history that was the same for all arms")
     run = case.simulate(64, runs=120, episodes=2, horizon=5, truth=same)
     _check_alike(case, run.pulls, "in 120 simulations of 10 steps (seed 64)")
@@ -152,10 +145,10 @@ def _kinds(case: Case) -> list[list[int]]:
 
 @as_check
 def check_relabelling(case: Case) -> None:
-    """Check that the chances of arms go with them if they change places.
+    """Check that exposures do not depend on the order of arms.
 
     A place in a list is no merit. Two learners are led through the same history, with arms in another order; settings
-    with one entry for each arm are put in that order too. Where the chances depend on luck, those of many learners are
+    with one entry for each arm are put in that order too. Where exposures are random, those of many learners are
     compared.
     """
     order = _another_order(case.n_arms)
@@ -166,8 +159,8 @@ def check_relabelling(case: Case) -> None:
     script.teach(learner, actions)
     moved.teach(other, actions[:, order])
     for number in (2, 60):
-        first = np.array([_chances(each, script, forced)[order] for each in lucky(learner, number, seed=46)])
-        second = np.array([_chances(each, moved, forced[:, order]) for each in lucky(other, number, seed=47)])
+        first = _exposures(with_other_rngs(learner, number, seed=46), script, forced)[:, order]
+        second = _exposures(with_other_rngs(other, number, seed=47), moved, forced[:, order])
         if np.ptp(np.concatenate([first, second]), axis=0).max() <= EXACT:
             return
     if max(np.ptp(first, axis=0).max(), np.ptp(second, axis=0).max()) <= EXACT:
@@ -176,8 +169,8 @@ def check_relabelling(case: Case) -> None:
         wrong, how = differ(first, second), " on average"
     for place in wrong:
         fail(
-            f"chances must go with the arms, whatever their order: after the same history that of arm {order[place]} "
-            f"was {first[:, place].mean():g}{how}, and {second[:, place].mean():g} when it stood in place {place}"
+            f"exposures must not depend on the order of arms: after the same history that of arm {order[place]} "
+            f"was {first[:, place].mean():g}{how}, and {second[:, place].mean():g} when it was in place {place}"
         )
 
 
@@ -194,9 +187,10 @@ def _forced(case: Case, rounds: int, seed: int) -> BoolArray:
     return np.asarray(order < case.budget)
 
 
-def _chances(learner: Learner, script: Script, forced: BoolArray) -> FloatArray:
-    """Lead a learner through rounds in which only K arms are there; return the chances of the round after them."""
-    for t, there in enumerate(forced):
-        learner.choose(script.states[t], available=there)
-        script.see(learner, t, there.astype(np.int64))
-    return learner.choose(script.states[-1]).exposure
+def _exposures(learners: list[Learner], script: Script, forced: BoolArray) -> FloatArray:
+    """Lead learners through rounds in which only K arms are there; return their exposures of the round after them."""
+    for learner in learners:
+        for t, there in enumerate(forced):
+            learner.choose(script.states[t], available=there)
+            script.see(learner, t, there.astype(np.int64))
+    return np.array([learner.choose(script.states[-1]).exposure for learner in learners])

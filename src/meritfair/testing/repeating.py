@@ -12,14 +12,13 @@ import numpy as np
 
 from meritfair.policies import registry
 from meritfair.policies.learner import Learner
-from meritfair.testing.cases import as_check, check_same_choice, fail
-from meritfair.testing.views import hidden_state
+from meritfair.testing.cases import as_check, hidden_state
+from meritfair.testing.judging import check_same_choice, fail
 
 if TYPE_CHECKING:
     from meritfair.policies.base import Policy
-    from meritfair.policies.learner import Choice
     from meritfair.simulation.run import Run
-    from meritfair.testing.cases import Case, Script
+    from meritfair.testing.cases import Case
 
 __all__ = ["check_restart", "check_runs", "check_seeds"]
 
@@ -69,38 +68,37 @@ def _check_same_run(first: Run, second: Run, runs: int, where: str) -> None:
 
 @as_check
 def check_restart(case: Case) -> None:
-    """Check that a learner that was saved and loaded goes on as it would have gone on.
+    """Check that a learner that was saved and loaded does what it would have done.
 
     Programs stop and machines restart, in the middle of an episode or before the outcomes of a round are known. A
     policy therefore keeps nothing but its settings, which must be plain values, and what is in its plans. One that is
     not registered is handed to `Learner.load`.
     """
     fresh, script, learner = deepcopy(case.policy), case.script(11, seed=71), case.start(72, horizon=3)
-    choices: list[Choice] = []
+    saved: dict[str, Learner] = {}
+    for t in range(11):
+        where = f"the choice of round {t + 1} (seed 72, horizon 3)"
+        tried = t in (0, 3, 4, 5)  # at the start, between episodes, and within one
+        if tried:
+            saved[f"before {where}"] = _saved(learner, fresh)
+        choice = learner.choose(script.states[t])
+        for when, twin in saved.items():
+            again = twin.choose(script.states[t])
+            check_same_choice(choice, again, f"in round {t + 1} of one that was not and of a learner saved {when}")
+        if tried:
+            saved[f"after {where}"] = _saved(learner, fresh)
+        for each in (learner, *saved.values()):
+            script.see(each, t, choice.actions)
+    for when, twin in saved.items():
+        if not np.array_equal(twin.counts.visits, learner.counts.visits):
+            fail(f"what was seen must be kept, but it was not by a learner saved {when}")
+
+
+def _saved(learner: Learner, policy: Policy) -> Learner:
+    """Return the learner that comes out of a file; the policy is as it was in the beginning."""
     with tempfile.TemporaryDirectory() as folder:
-        for t in range(11):
-            learner.save(Path(folder) / f"before-{t}.json")
-            choices.append(learner.choose(script.states[t]))
-            learner.save(Path(folder) / f"after-{t}.json")
-            script.see(learner, t, choices[t].actions)
-        for t in (0, 3, 4, 5):  # at the start, between episodes, and within one
-            for when in ("before", "after"):
-                policy = None if _can_be_made(case.policy) else deepcopy(fresh)
-                saved = Learner.load(Path(folder) / f"{when}-{t}.json", policy)
-                _check_goes_on(saved, learner, choices, script, t, when)
-
-
-def _check_goes_on(saved: Learner, learner: Learner, choices: list[Choice], script: Script, t: int, when: str) -> None:
-    """Check that a learner that was saved in round t does what the other has done."""
-    who = f"a learner saved {when} the choice of round {t + 1} (seed 72, horizon {saved.horizon})"
-    if when == "after":
-        script.see(saved, t, choices[t].actions)
-        t += 1
-    for later in range(t, len(choices)):
-        choice = script.round(saved, later)
-        check_same_choice(choices[later], choice, f"in round {later + 1} of one that went on and of {who}")
-    if not np.array_equal(saved.counts.visits, learner.counts.visits):
-        fail(f"what was seen must be kept, but it was not by {who}")
+        learner.save(Path(folder) / "learner.json")
+        return Learner.load(Path(folder) / "learner.json", None if _can_be_made(policy) else deepcopy(policy))
 
 
 def _can_be_made(policy: Policy) -> bool:

@@ -1,4 +1,4 @@
-"""Checks of what happens in life: any number of arms, who come and go, of whom not all is known."""
+"""Checks of live use: any number of arms, who come and go, of whom not all is known."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.testing.cases import as_check, check_choice, check_same_choice, differ, fail
-from meritfair.testing.views import has_quotas
+from meritfair.policies.plans import PriorityTable
+from meritfair.testing.cases import as_check
+from meritfair.testing.judging import check_same_choice, differ, fail
 
 if TYPE_CHECKING:
     from meritfair.core.arrays import AnyArray, FloatArray, IntArray
@@ -35,23 +36,21 @@ def _check_size(case: Case, where: str) -> None:
     """Check some rounds and some steps of a simulation."""
     script, learner = case.script(4, seed=51), case.start(51, horizon=3)
     for t in range(4):
-        choice = script.round(learner, t)
-        case.check_number(int(choice.actions.sum()), case.budget, where)
-        check_choice(choice, where)
+        case.check_round(script.round(learner, t), case.budget, where)
     run = case.simulate(51, runs=2, episodes=3, horizon=3)
-    for total in run.pulls.sum(axis=1):
-        case.check_number(int(total), 9 * case.budget, f"in 9 steps together, {where},")
+    case.check_pulls(run.pulls.sum(axis=1), 9 * case.budget, f"in 9 steps together, {where},")
 
 
 @as_check
 def check_missing(case: Case) -> None:
     """Check that arms that are not available are not chosen, and that what is not known is not counted.
 
-    In life some arms cannot be reached, and outcomes are missing, or are known from before the first round. If fewer
-    arms than the budget are available, all of them are pulled; where a plan has quotas, as many of each group as its
-    quota is and are available.
+    In practice some arms cannot be reached, and outcomes are missing, or are known from before the first round. If
+    fewer arms than the budget are available, all of them are pulled; where a plan has quotas, as many of each group as
+    its quota is and are available.
     """
-    rng, learner, quotas = np.random.default_rng(81), case.start(82, horizon=2), has_quotas(case)
+    rng, learner, plan = np.random.default_rng(81), case.start(82, horizon=2), case.plan(case.view(runs=1, seed=84))
+    has_quotas = isinstance(plan, PriorityTable) and plan.quotas is not None
     script, past = case.script(116, seed=83), np.random.default_rng(84).integers(0, 2, (116, case.n_arms))
     for t in range(16, 116):
         script.see(learner, t, past[t])
@@ -63,9 +62,7 @@ def check_missing(case: Case) -> None:
         where = f"in round {t + 1} with {there.sum()} arms available (seed 82)"
         if np.any(choice.actions[~there]):
             fail(f"only available arms must be chosen, but {where} arms {choice.arms} were")
-        if not quotas or choice.actions.sum() > most:
-            case.check_number(int(choice.actions.sum()), most, where)
-        check_choice(choice, where)
+        case.check_round(choice, min(most, choice.actions.sum()) if has_quotas else most, where)
         following = np.where(rng.random(case.n_arms) < 0.3, np.nan, script.after(t, choice.actions))
         learner.observe(states, choice.actions, following)
         counted += int((~np.isnan(states + following)).sum())
@@ -75,7 +72,7 @@ def check_missing(case: Case) -> None:
 
 @as_check
 def check_join_and_leave(case: Case) -> None:
-    """Check that arms may join, leave and return while a policy is at work, and all keep what was seen of them.
+    """Check that arms may join, leave and return in live use, and all keep what was seen of them.
 
     A policy whose settings do not suit the new number of arms may refuse by an `InputError`; then nothing has changed.
     """
@@ -118,8 +115,7 @@ def _check_next(case: Case, learner: Learner, where: str) -> None:
     """Check a round of a learner that has other arms now."""
     states = np.arange(learner.n_arms) % 2
     choice = learner.choose(states)
-    case.check_number(int(choice.actions.sum()), min(case.budget, learner.n_arms), where)
-    check_choice(choice, where)
+    case.check_round(choice, min(case.budget, learner.n_arms), where)
     learner.observe(states, choice.actions, 1 - states)
 
 
@@ -127,16 +123,16 @@ def _check_next(case: Case, learner: Learner, where: str) -> None:
 def check_learner_and_simulation(case: Case) -> None:
     """Check that what is simulated is what happens in live use: rewards, pulls and waits have the same law.
 
-    Else simulations would say nothing about life.
+    Else simulations would say nothing about practice.
     """
     runs, episodes, horizon = 40, 5, 7
-    run = case.simulate(131, runs, episodes, horizon)
+    run = case.simulate(131, runs=runs, episodes=episodes, horizon=horizon)
     simulated = _summary(run.reward.sum(axis=1), run.visits, run.longest_wait)
-    lived = _summary(*_live(case, runs, episodes, horizon))
-    for column in differ(simulated, lived):
+    live = _summary(*_live(case, runs, episodes, horizon))
+    for column in differ(simulated, live):
         fail(
             f"live use and simulation must agree, but in {runs} runs of {episodes * horizon} steps the mean "
-            f"{_words(case.n_arms)[column]} was {lived[:, column].mean():g} live "
+            f"{_words(case.n_arms)[column]} was {live[:, column].mean():g} live "
             f"and {simulated[:, column].mean():g} simulated"
         )
 
@@ -155,20 +151,17 @@ def _words(n_arms: int) -> list[str]:
 
 
 def _live(case: Case, runs: int, episodes: int, horizon: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return rewards, visits and longest waits of learners that live through what a simulation is made of."""
-    everyone, truth, reward = np.arange(case.n_arms), case.truth, np.zeros(runs, np.int64)
-    visits, longest = np.zeros((runs, case.n_arms, 2, 2), np.int64), np.zeros((runs, case.n_arms), np.int64)
-    for seed in range(runs):
-        rng, learner = np.random.default_rng([132, seed]), case.start(seed, horizon)
-        states, waited = 0 * everyone, 0 * everyone
-        for step in range(episodes * horizon):
-            if step % horizon == 0:
-                states = rng.integers(0, 2, case.n_arms)
-            actions = learner.choose(states).actions
-            after = (rng.random(case.n_arms) < truth[everyone, states, actions]).astype(np.int64)
-            learner.observe(states, actions, after)
-            states, waited = after, (waited + 1) * (1 - actions)
-            longest[seed] = np.maximum(longest[seed], waited)
-            reward[seed] += after.sum()
-        visits[seed] = learner.counts.visits
-    return reward, visits, longest
+    """Return rewards, visits and longest waits of learners in the same environment as a simulation has."""
+    rng, learners = np.random.default_rng(132), [case.start(seed, horizon) for seed in range(runs)]
+    reward, (states, waited, longest) = np.zeros(runs, np.int64), np.zeros((3, runs, case.n_arms), np.int64)
+    for step in range(episodes * horizon):
+        if step % horizon == 0:
+            states = rng.integers(0, 2, states.shape)
+        actions = np.array([learner.choose(own).actions for learner, own in zip(learners, states, strict=True)])
+        good = case.truth[np.arange(case.n_arms), states, actions]
+        after = (rng.random(states.shape) < good).astype(np.int64)
+        for learner, *seen in zip(learners, states, actions, after, strict=True):
+            learner.observe(*seen)
+        states, waited = after, (waited + 1) * (1 - actions)
+        longest, reward = np.maximum(longest, waited), reward + after.sum(axis=1)
+    return reward, np.array([learner.counts.visits for learner in learners]), longest
