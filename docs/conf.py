@@ -1,0 +1,55 @@
+"""How the pages are built: `./mf docs`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import meritfair
+
+for name in ("metrics", "plots", "theory"):  # modules of other packages, where `import meritfair as mf` has them
+    sys.modules[f"meritfair.{name}"] = getattr(meritfair, name)
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "meritfair"
+author = "The meritfair developers"
+project_copyright = author
+version = release = meritfair.__version__
+
+extensions = [
+    "mathml",
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+]
+
+# Markdown that reads well on a forge too: plain links between files, checked with their anchors
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+
+# Docstrings have single backticks for parameters as well as for names elsewhere; the latter become links
+default_role = "py:obj"
+nitpicky = True
+nitpick_ignore_regex = [
+    ("py:obj", r".*"),
+    ("py:mod", r"meritfair\..*"),  # modules that have no page, but source (sphinx.ext.viewcode)
+]
+autodoc_typehints = "none"  # types stand in the docstrings
+autodoc_inherit_docstrings = False
+autodoc_member_order = "bysource"
+autosummary_generate = False
+numpydoc_show_class_members = False  # autodoc lists them
+numpydoc_class_members_toctree = False
+
+html_theme = "furo"
+html_title = "meritfair"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_math_renderer = "mathml"
+pygments_style = "friendly"
+pygments_dark_style = "monokai"
+exclude_patterns = ["_*"]
