@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import meritfair
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 for name in ("metrics", "plots", "theory"):  # modules of other packages, where `import meritfair as mf` has them
     sys.modules[f"meritfair.{name}"] = getattr(meritfair, name)
@@ -53,3 +57,15 @@ html_math_renderer = "mathml"
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 exclude_patterns = ["_*"]
+
+
+def _no_sections(_app: Sphinx, what: str, _name: str, _object: object, _options: Any, lines: list[str]) -> None:
+    """Turn the sections of a module's docstring, such as its references, into plain headings of the page they are on."""
+    for at in range(len(lines) - 1 if what == "module" else 0):
+        if lines[at] and lines[at + 1] == "-" * len(lines[at]):
+            lines[at : at + 2] = [f".. rubric:: {lines[at]}", ""]
+
+
+def setup(app: Sphinx) -> None:
+    """Let Sphinx call the function above."""
+    app.connect("autodoc-process-docstring", _no_sections)

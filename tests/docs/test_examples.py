@@ -1,4 +1,4 @@
-"""Every example in the README and docs/ runs as it stands there."""
+"""Every example in the README and docs/ runs as it stands there, and prints what the block after it says."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from meritfair.reproduction import reproduce as reproduction
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=lambda p: p.name)
-def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     example = types.ModuleType("example")
     monkeypatch.setitem(sys.modules, "example", example)  # dataclasses look their module up
@@ -33,9 +35,11 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         headlines = tuple(each for each in ARTEFACTS if each.name in HEADLINES)
         monkeypatch.setattr(reproduction, "ARTEFACTS", headlines)
         monkeypatch.setattr(reproduction, "QUICK", replace(reproduction.QUICK, episodes=60, runs=2))
-    for language, block in BLOCK.findall(page.read_text()):
+    for language, block, printed in BLOCK.findall(page.read_text()):
         if language == "python":
+            capsys.readouterr()
             exec(compile(block, page.name, "exec"), example.__dict__)
+            assert not printed or capsys.readouterr().out.split() == printed.split()
             continue
         for line in block.splitlines():
             words = shlex.split(line, comments=True)
