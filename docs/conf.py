@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpydoc.xref import DEFAULT_LINKS
+
 import meritfair
 
 if TYPE_CHECKING:
@@ -45,7 +47,10 @@ autodoc_inherit_docstrings = False
 autodoc_member_order = "bysource"
 autosummary_generate = False
 numpydoc_show_class_members = False  # autodoc lists them
-numpydoc_class_members_toctree = False
+numpydoc_xref_param_type = True  # our own types are links
+numpydoc_xref_aliases = {name: f"meritfair.{name}" for name in meritfair.__all__ if name[0].isupper()}
+numpydoc_xref_ignore = "all"
+DEFAULT_LINKS.clear()  # Python's own types would be links to another site
 
 html_theme = "furo"
 html_title = "meritfair"
@@ -60,7 +65,7 @@ exclude_patterns = ["_*"]
 
 
 def _no_sections(_app: Sphinx, what: str, _name: str, _object: object, _options: Any, lines: list[str]) -> None:
-    """Turn the sections of a module's docstring, such as its references, into plain headings of the page they are on."""
+    """Turn the sections of a module's docstring, such as its references, into headings outside of the contents."""
     for at in range(len(lines) - 1 if what == "module" else 0):
         if lines[at] and lines[at + 1] == "-" * len(lines[at]):
             lines[at : at + 2] = [f".. rubric:: {lines[at]}", ""]

@@ -1,4 +1,4 @@
-"""The pages build without a warning, no link is broken, nothing comes from elsewhere, and every public name is there."""
+"""Pages build without a warning, no link is broken, nothing comes from elsewhere, every public name is there."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def broken_links(pages: dict[Path, Page]) -> list[str]:
             to = urlsplit(link)
             if to.scheme or to.netloc:
                 continue
-            if "_modules" in page.file.parts:  # links back from a source, whose anchors Sphinx guesses from its first name
+            if "_modules" in page.file.parts:  # links back from a source, whose anchors Sphinx only guesses
                 to = to._replace(fragment="")
             target = (page.file.parent / unquote(to.path)).resolve() if to.path else page.file
             if not target.is_file() or (target in pages and unquote(to.fragment) not in pages[target].ids):
