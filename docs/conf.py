@@ -23,6 +23,7 @@ project_copyright = author
 version = release = meritfair.__version__
 
 extensions = [
+    "command_help",
     "mathml",
     "myst_parser",
     "numpydoc",

@@ -18,7 +18,7 @@ _LOGGER = logging.getLogger(__name__)
 
 def _mathml(node: nodes.math | nodes.math_block, *, block: bool) -> str:
     try:
-        return tex2mathml(node.astext().strip(), as_block=block)
+        return tex2mathml(node.astext().strip().replace(r"\dots", r"\ldots"), as_block=block)
     except MathError as error:
         _LOGGER.warning("%s: %s", error, node.astext(), location=node)
         return html.escape(node.astext())

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import meritfair
+from meritfair.cli import app
 from meritfair.policies import registry
 
 ROOT = Path(__file__).parents[2]
@@ -98,3 +99,9 @@ def test_the_table_of_policies_has_them_all() -> None:
     rows = [line.split("|")[1].strip() for line in (ROOT / "docs/policies.md").read_text().splitlines() if "|" in line]
     first = {row.partition("](")[0].strip("[`") for row in rows if row.startswith("[`")}
     assert first == set(registry.names())
+
+
+def test_every_command_has_its_help() -> None:
+    pages = (ROOT / "docs/command-line.md").read_text().splitlines()
+    shown = {line.split()[1] for line in pages if line.startswith("```{command-help} ")}
+    assert shown == {command.name for command in app.registered_commands}
