@@ -13,7 +13,7 @@ import meritfair
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-for name in ("metrics", "plots", "theory"):  # modules of other packages, where `import meritfair as mf` has them
+for name in ("metrics", "plots", "theory"):  # where `import meritfair as mf` has them
     sys.modules[f"meritfair.{name}"] = getattr(meritfair, name)
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
@@ -36,7 +36,7 @@ extensions = [
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 
-# Docstrings have single backticks for parameters as well as for names elsewhere; the latter become links
+# Single backticks stand for parameters and for names elsewhere; the latter become links
 default_role = "py:obj"
 nitpicky = True
 nitpick_ignore_regex = [
@@ -49,7 +49,9 @@ autodoc_member_order = "bysource"
 autosummary_generate = False
 numpydoc_show_class_members = False  # autodoc lists them
 numpydoc_xref_param_type = True  # our own types are links
-numpydoc_xref_aliases = {name: f"meritfair.{name}" for name in meritfair.__all__ if name[0].isupper()}
+numpydoc_xref_aliases = {
+    name: f"meritfair.{name}" for name in meritfair.__all__ if name[0].isupper()
+}
 numpydoc_xref_ignore = "all"
 DEFAULT_LINKS.clear()  # Python's own types would be links to another site
 
@@ -65,8 +67,10 @@ pygments_dark_style = "monokai"
 exclude_patterns = ["_*"]
 
 
-def _no_sections(_app: Sphinx, what: str, _name: str, _object: object, _options: Any, lines: list[str]) -> None:
-    """Turn the sections of a module's docstring, such as its references, into headings outside of the contents."""
+def _no_sections(
+    _app: Sphinx, what: str, _name: str, _object: object, _options: Any, lines: list[str]
+) -> None:
+    """Turn sections of a module's docstring, such as its references, into mere headings."""
     for at in range(len(lines) - 1 if what == "module" else 0):
         if lines[at] and lines[at + 1] == "-" * len(lines[at]):
             lines[at : at + 2] = [f".. rubric:: {lines[at]}", ""]

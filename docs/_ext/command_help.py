@@ -24,10 +24,11 @@ class CommandHelp(Directive):
     def run(self) -> list[nodes.Node]:
         """Return the text as it is printed to a terminal without colours."""
         terminal = {"COLUMNS": str(WIDTH), "TERM": "dumb", "NO_COLOR": "1"}
-        answer = CliRunner().invoke(app, [*self.arguments, "--help"], prog_name="meritfair", env=terminal)
+        words = [*self.arguments, "--help"]
+        answer = CliRunner().invoke(app, words, prog_name="meritfair", env=terminal)
         if answer.exit_code:
             raise self.error(f"meritfair has no command {self.arguments[0]!r}")
-        lines = [line[1:] if line.startswith(" ") else line for line in map(str.rstrip, answer.output.splitlines())]
+        lines = (line.rstrip().removeprefix(" ") for line in answer.output.splitlines())
         text = "\n".join(lines).strip("\n")
         return [nodes.literal_block(text, text, language="text")]
 

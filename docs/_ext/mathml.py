@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: pages need no script and no font from elsewhere."""
+"""Formulas as MathML, which browsers draw without scripts or fonts from elsewhere."""
 
 from __future__ import annotations
 

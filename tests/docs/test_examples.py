@@ -41,7 +41,7 @@ def test_examples_run(
             exec(compile(block, page.name, "exec"), example.__dict__)
             assert not printed or capsys.readouterr().out.split() == printed.split()
             continue
-        for line in block.splitlines():
+        for line in block.replace("\\\n", "").splitlines():
             words = shlex.split(line, comments=True)
             if words[0] == "./mf" and words[1] not in ("docs", "test"):
                 with pytest.raises(SystemExit) as stopped:
