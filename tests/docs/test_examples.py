@@ -23,7 +23,9 @@ LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if BLOCK.search(p.read_text(encoding="utf-8"))], ids=lambda p: p.name
+)
 def test_examples_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -35,7 +37,7 @@ def test_examples_run(
         headlines = tuple(each for each in ARTEFACTS if each.name in HEADLINES)
         monkeypatch.setattr(reproduction, "ARTEFACTS", headlines)
         monkeypatch.setattr(reproduction, "QUICK", replace(reproduction.QUICK, episodes=60, runs=2))
-    for language, block, printed in BLOCK.findall(page.read_text()):
+    for language, block, printed in BLOCK.findall(page.read_text(encoding="utf-8")):
         if language == "python":
             capsys.readouterr()
             exec(compile(block, page.name, "exec"), example.__dict__)
@@ -53,12 +55,16 @@ def test_examples_run(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in LINK.findall(page.read_text()):
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
 
 
 def test_ci_runs_the_readmes_test_command() -> None:
-    readme = (ROOT / "README.md").read_text()
-    commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line and not line.startswith("#")]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = [
+        line
+        for line in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+        if line and not line.startswith("#")
+    ]
     assert commands[-1] == "./mf test"
     assert "\n./mf test\n" in readme

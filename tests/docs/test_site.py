@@ -96,12 +96,16 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
 
 
 def test_the_table_of_policies_has_them_all() -> None:
-    rows = [line.split("|")[1].strip() for line in (ROOT / "docs/policies.md").read_text().splitlines() if "|" in line]
+    rows = [
+        line.split("|")[1].strip()
+        for line in (ROOT / "docs/policies.md").read_text(encoding="utf-8").splitlines()
+        if "|" in line
+    ]
     first = {row.partition("](")[0].strip("[`") for row in rows if row.startswith("[`")}
     assert first == set(registry.names())
 
 
 def test_every_command_has_its_help() -> None:
-    pages = (ROOT / "docs/command-line.md").read_text().splitlines()
+    pages = (ROOT / "docs/command-line.md").read_text(encoding="utf-8").splitlines()
     shown = {line.split()[1] for line in pages if line.startswith("```{command-help} ")}
     assert shown == {command.name for command in app.registered_commands}
