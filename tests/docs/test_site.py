@@ -19,7 +19,7 @@ from meritfair.policies import registry
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("meritfair", *(f"meritfair.{name}" for name in ("datasets", "gym", "lab", "policies", "testing")))
-MODULES = {"datasets", "lab", "metrics", "model", "plots", "policies", "testing", "theory"}  # public names of meritfair
+MODULES = {"datasets", "lab", "metrics", "model", "plots", "policies", "registry", "testing", "theory"}  # not names
 
 
 class Page(HTMLParser):
