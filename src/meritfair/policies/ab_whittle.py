@@ -6,9 +6,9 @@ under that subsidy. At every step every arm, pulled (a = 1) or not, moves from s
 it is good after the step. For both x,
 
 .. math::
-    Q_x(s, a) &\leftarrow Q_x(s, a) + \alpha \Big[ s' + (1 - a) \lambda_x
-        + \max_{a'} Q_x(s', a') - f(Q_x) - Q_x(s, a) \Big] , \\
-    \lambda_x &\leftarrow \lambda_x + b \, \big[ Q_x(x, 1) - Q_x(x, 0) \big] .
+    Q_x(s, a) &\leftarrow Q_x(s, a) + \alpha \Bigl[ s' + (1 - a) \lambda_x
+        + \max_{a'} Q_x(s', a') - f(Q_x) - Q_x(s, a) \Bigr] , \\
+    \lambda_x &\leftarrow \lambda_x + b \, \bigl[ Q_x(x, 1) - Q_x(x, 0) \bigr] .
 
 f is the mean of the four values, which takes the place of the average reward. With n the times that (s, a) was met,
 this one included, and m the steps of the arm so far, :math:`\alpha = n^{-fast}` and :math:`b = m^{-slow}`: as slow is

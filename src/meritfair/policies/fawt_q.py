@@ -5,8 +5,8 @@ action, s' the next state, which is also its reward, and l' the next age. With n
 met before, every arm moves at every step, pulled or not, by
 
 .. math::
-    Q(s, l, a) \leftarrow Q(s, l, a) + \frac{1}{n + 1} \Big[ s' + \beta \big( \max_{a'} Q(s', l', a') - \bar Q \big)
-    - Q(s, l, a) \Big] ,
+    Q(s, l, a) \leftarrow Q(s, l, a) + \frac{1}{n + 1} \Bigl[ s' + \beta \bigl( \max_{a'} Q(s', l', a') - \bar Q \bigr)
+    - Q(s, l, a) \Bigr] ,
 
 where :math:`\bar Q` is the mean of the arm's values that were ever moved. At step t, counted from 0, all arms are
 level with a probability of N / (N + t), so that all is tried; else the index is :math:`Q(s, l, 1) - Q(s, l, 0)`.
@@ -29,7 +29,7 @@ here          is in the paper
   counted, nothing is subtracted, and the next value is taken at the age of now,
 
   .. math::
-    Q(s, l, a) \leftarrow Q(s, l, a) + \tfrac12 \big[ s' + \beta \max_{a'} Q(s', l, a') - Q(s, l, a) \big] .
+    Q(s, l, a) \leftarrow Q(s, l, a) + \tfrac12 \bigl[ s' + \beta \max_{a'} Q(s', l, a') - Q(s, l, a) \bigr] .
 
   Q is bounded by :math:`1 / (1 - \beta)`, and forgets: it is a mean of the last few visits.
 - A third is in the repository of the MF-RMAB paper, whose Appendix A was made with it. It counts visits at the new

@@ -10,7 +10,7 @@ another that would gain more in the long run, which is the fairness that the aut
 
 For two states its limit is known:
 :math:`Q(s,1) - Q(s,0) = \beta d_s / (1 - \beta(\max_a p_{1a} - \max_a p_{0a}))` with :math:`p_{sa}` the probability
-of a good next state and :math:`d_s = p_{s1} - p_{s0}` (:func:`~.whittle.pull_advantage`), so nothing is iterated.
+of a good next state and :math:`d_s = p_{s1} - p_{s0}` (``model.whittle.pull_advantage``), so nothing is iterated.
 
 *Departures.* Here Q is that of the best policy, Q*, with a discount, and states are seen at every step. In the authors'
 release the value is that of the softmax policy itself, pulled with the probability that it gives; it is

@@ -8,7 +8,7 @@ Before episode t each probability :math:`p_{sa}` of a good next state is taken t
 within [0, 1], where :math:`n_{sa}` are its visits and N is the number of arms. The policy takes a point of the box, and
 pulls the K arms with the largest Whittle index there. Which point, is the setting ``bound``:
 
-- ``penalty``: the one where the index is largest, for each state by itself (:func:`~.whittle.largest_whittle_index`);
+- ``penalty``: the one where the index is largest, for each state by itself (``model.whittle.largest_whittle_index``);
 - ``value``: the one where the arm is worth most, for any start, subsidy and discount: every :math:`p_{sa}` at its
   upper end, as a good state is always worth more than a bad one (:mod:`meritfair.model.whittle`);
 - ``extreme``: the upper end under a pull, the lower end without.

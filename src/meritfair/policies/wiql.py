@@ -4,8 +4,8 @@ Let s be an arm's state, a whether it is pulled, s' its next state, which is als
 step. With n the number of times that (s, a) was met before, every arm moves at every step, pulled or not, by
 
 .. math::
-    Q(s, a) \leftarrow Q(s, a) + \frac{1}{n + 1} \Big[ s' + \beta \big( \max_{a'} Q(s', a') - \bar Q \big) - Q(s, a)
-    \Big] , \qquad \bar Q = \tfrac14 \sum_{s, a} Q(s, a) .
+    Q(s, a) \leftarrow Q(s, a) + \frac{1}{n + 1} \Bigl[ s' + \beta \bigl( \max_{a'} Q(s', a') - \bar Q \bigr) - Q(s, a)
+    \Bigr] , \qquad \bar Q = \tfrac14 \sum_{s, a} Q(s, a) .
 
 Its index is :math:`Q(s, 1) - Q(s, 0)`. At step t, counted from 0, all arms are level with a probability of N / (N + t),
 so K of them are drawn at random.
