@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray
     from meritfair.core.progress import Progress
 
-__all__ = ["ESTIMATES", "Fit", "fit"]
-
 ESTIMATES = ("mean", "pooled")
 
 _PROBABILITIES = ("p00", "p01", "p10", "p11")  # by state and action, as in files of arms

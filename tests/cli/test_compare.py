@@ -14,8 +14,9 @@ import pytest
 
 import meritfair as mf
 from meritfair.policies import registry
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import Lottery
+from meritfair.policies.view import View
 from meritfair.simulation.comparison import compare
 
 QUICK = ["-d", "cpap", "-n", "6", "-k", "2", "--episodes", "4", "--horizon", "30", "--runs", "3", "--seed", "5"]

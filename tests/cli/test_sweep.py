@@ -22,8 +22,9 @@ import pytest
 import meritfair as mf
 from meritfair.lab import read_results, sweep
 from meritfair.policies import registry
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import Lottery
+from meritfair.policies.view import View
 
 SPEC = """\
 # two ways to estimate, for two sizes

@@ -16,8 +16,9 @@ from meritfair.model.benefit import benefit
 from meritfair.model.confidence import Ball
 from meritfair.model.counts import Counts
 from meritfair.model.exposure import fair_exposure, merit_share
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import Lottery, Plan, PriorityTable, Rotation
+from meritfair.policies.view import View
 from meritfair.simulation import metrics
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ import pytest
 
 import meritfair as mf
 from meritfair.policies import registry
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import Lottery
 from meritfair.policies.registry import create_under
+from meritfair.policies.view import View
 from meritfair.simulation.bootstrap import Interval
 from meritfair.simulation.columns import Column
 from meritfair.simulation.comparison import Comparison, compare

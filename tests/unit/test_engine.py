@@ -68,8 +68,9 @@ from meritfair.engine.steps import (
 )
 from meritfair.model.allocation import allocate, learning_cap
 from meritfair.model.confidence import BALLS, ESTIMATES
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
+from meritfair.policies.view import View
 from meritfair.simulation import metrics
 from reference.compiled import kernel_not_kept
 

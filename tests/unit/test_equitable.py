@@ -16,8 +16,8 @@ import meritfair as mf
 from meritfair.core.arrays import AnyArray, FloatArray
 from meritfair.model.fluid import GroupWorth, arm_worth, divide_budget, group_worth
 from meritfair.model.whittle import whittle_index
-from meritfair.policies.base import View
 from meritfair.policies.equitable import Equitable
+from meritfair.policies.view import View
 from meritfair.policies.whittle import Whittle
 
 policy_of: Any = Equitable  # takes settings of any type

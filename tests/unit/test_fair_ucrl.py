@@ -13,8 +13,9 @@ from scipy.optimize import linprog
 import meritfair as mf
 from meritfair.engine.fractions import new_debts, rank_by_debt
 from meritfair.model.whittle import whittle_index
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.fair_ucrl import FairUCRL, Programme
+from meritfair.policies.view import View
 from meritfair.policies.whittle import Whittle
 
 Floats = npt.NDArray[np.float64]

@@ -13,8 +13,8 @@ from scipy.stats import norm
 import meritfair as mf
 from meritfair.core.arrays import AnyArray, FloatArray
 from meritfair.model.stationary import best_exposure
-from meritfair.policies.base import View
 from meritfair.policies.prob_fair import ProbFair
+from meritfair.policies.view import View
 
 STRAIGHT = [[0.25, 0.5], [0.5, 0.75]]  # 0.25 more in either state
 ROUNDED = [[0.1, 0.3], [0.6, 0.8]]  # the same, but 0.3 - 0.1 < 0.8 - 0.6 in floating point

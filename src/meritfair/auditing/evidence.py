@@ -53,18 +53,6 @@ if TYPE_CHECKING:
     from meritfair.auditing.log import DrawLog
     from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 
-__all__ = [
-    "DIRECTIONS",
-    "SHIFTS",
-    "Histories",
-    "histories",
-    "log_direction",
-    "log_evidence",
-    "parts_of_level",
-    "shortfall_bounds",
-    "together",
-]
-
 SHIFTS = 0.005 * 2.0 ** np.arange(10)  # theta: odds shifted by half a percent up to thirteen times
 DIRECTIONS = (4.0, 32.0, 256.0, 2048.0)  # q: biases of the odds of about 1/sqrt(q) are expected
 _FIRST_ROUND = 0.75  # part of the level that the arms of the first round share

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from meritfair.auditing.report import Audit
 
-__all__ = ["plot_audit"]
-
 _MOST_BARS = 40
 _MOST_LINES = 5  # groups in the panel of evidence
 

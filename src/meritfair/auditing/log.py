@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = ["DrawLog", "read_draws"]
-
 
 class DrawLog:
     """What was stated and what was drawn: a row for each arm that took part in a round, in any order.

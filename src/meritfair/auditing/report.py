@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["Audit", "AuditTable", "Budget", "Course", "Evidence", "Violation", "readable"]
-
 
 class Violation(NamedTuple):
     """A draw that the stated exposure rules out: drawn at exposure 0, or not drawn at exposure 1."""

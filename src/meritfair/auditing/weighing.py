@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray
     from meritfair.core.progress import Progress
 
-__all__ = ["audit"]
-
 _UNEVEN = 0.01  # exposures that were rounded do not add up to the last digit
 
 

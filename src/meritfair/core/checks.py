@@ -18,21 +18,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import DateArray, FloatArray
 
-__all__ = [
-    "check_budget",
-    "check_choice",
-    "check_dates",
-    "check_flag",
-    "check_kind",
-    "check_known",
-    "check_merit",
-    "check_number",
-    "check_settings",
-    "check_whole",
-    "float_array",
-    "probabilities",
-]
-
 _Kind = TypeVar("_Kind")
 
 _MOST_NAMES = 40  # in a message

@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-__all__ = ["Renamed", "warn_renamed"]
-
 
 def warn_renamed(old: str, new: str, *, level: int = 3) -> None:
     """Warn whoever called the caller that a name is old."""

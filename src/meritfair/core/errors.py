@@ -9,8 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-__all__ = ["FileError", "InputError", "MeritfairError", "MissingExtraError", "RowError"]
-
 
 class MeritfairError(Exception):
     """Anything that meritfair refuses or cannot do."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray, IntArray
 
-__all__ = ["Band", "draw_band", "evenly", "house_style", "new_figure", "thousands", "two_panels"]
-
 _MOST_POINTS = 1000  # more than a figure can show
 
 

@@ -16,8 +16,6 @@ from meritfair.core.deprecation import warn_renamed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["public_names"]
-
 
 def public_names(
     package: str, file: str, renamed: Mapping[str, str] | None = None

@@ -6,8 +6,6 @@ import io
 
 import matplotlib.figure
 
-__all__ = ["Figure"]
-
 
 class Figure(matplotlib.figure.Figure):
     """A figure of Matplotlib that IPython shows as an image."""

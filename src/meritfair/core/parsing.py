@@ -14,8 +14,6 @@ from meritfair.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["as_inner", "join_settings", "split_inner", "split_settings"]
-
 _WORDS = {"true": True, "false": False, "none": None}
 
 

@@ -17,8 +17,6 @@ from meritfair.core.texts import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Progress", "bar", "following", "in_parts", "progress_bar"]
-
 Progress: TypeAlias = "bool | Callable[..., None] | None"
 
 _LINE = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     _Arrays = dict[str, AnyArray]
 
-__all__ = ["check_shard", "load_arrays", "pack_shard", "save_arrays", "seal", "unpack_shard", "unseal"]
-
 _META, _SHAPES = "meritfair", "shapes"  # entries of a file beside its arrays
 _DAMAGED = "its contents do not match their checksum"
 _SHARD = "meritfair-shard-1"

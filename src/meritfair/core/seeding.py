@@ -13,8 +13,6 @@ import numpy as np
 
 from meritfair.core.checks import check_whole
 
-__all__ = ["StreamName", "fresh_seed", "sequence", "stream"]
-
 StreamName: TypeAlias = Literal["instance", "environment", "policy", "bootstrap"]
 
 _STREAMS: dict[StreamName, int] = {"instance": 0, "environment": 1, "policy": 2, "bootstrap": 3}

@@ -14,8 +14,6 @@ from meritfair.core.errors import FileError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["check_readable", "check_suffix", "lock", "locked", "naming", "write_whole"]
-
 
 @contextmanager
 def naming(path: Path, problem: str) -> Iterator[None]:

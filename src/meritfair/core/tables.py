@@ -29,22 +29,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import BoolArray, DateArray, FloatArray, IntArray
 
-__all__ = [
-    "EMPTY",
-    "SUFFIXES",
-    "TEXT_SUFFIXES",
-    "Table",
-    "data_frame",
-    "first_duplicate",
-    "latex_table",
-    "markdown_table",
-    "numbered",
-    "read_table",
-    "rows_of",
-    "write_table",
-    "write_text_table",
-]
-
 SUFFIXES = (".csv", ".parquet")
 TEXT_SUFFIXES = (".md", ".tex")
 EMPTY, _WRONG = -1, -2  # in columns of 0 and 1

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["duration", "for_figure", "from_spreadsheet", "printable", "several", "to_spreadsheet"]
-
 # Control characters, separators of lines, marks that change the direction of all that follows, and surrogates, which
 # cannot be encoded. Joiners and no-break spaces stay: names have them.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

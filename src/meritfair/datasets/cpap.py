@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["VARIANTS", "cpap"]
-
 # kind of patient -> passive probability of a good next state from bad and from good; the first kind is the share
 _PASSIVE: dict[str, dict[str, tuple[float, float]]] = {
     "kang": {"non-adherer": (0.2576, 0.4278), "adherer": (0.9615, 0.9743)},

@@ -17,8 +17,6 @@ from meritfair.model.arms import Arms
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["read_arms", "write_arms"]
-
 _PROBABILITIES = ("p00", "p01", "p10", "p11")
 _COLUMNS = ("arm", *_PROBABILITIES)
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import AnyArray, BoolArray, DateArray, IntArray
 
-__all__ = ["StateLog", "read_log"]
-
 _COLUMNS = ("arm", "round", "state", "action")
 _LARGEST_ROUND = 2**53 - 1  # as a float, no other whole number is rounded to it
 _STATES = "must be 0 (bad) or 1 (good), or false or true"

@@ -25,8 +25,6 @@ from meritfair.model.arms import Arms
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["legacy_seed", "synthetic", "synthetic_alternate"]
-
 
 def synthetic(
     n_arms: int,

@@ -29,16 +29,6 @@ from meritfair.engine.windows import keep_windows, note_pulls, setting
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray
 
-__all__ = [
-    "learn_as_mended",
-    "learn_as_published",
-    "learn_at_constant_rate",
-    "learn_relative",
-    "new_values",
-    "rank_by_kept_indices",
-    "rank_by_values",
-]
-
 _AGES, _DISCOUNT, _AGE, _MET, _TOTAL, _VALUES = range(6)
 _SEEN = 2  # of the four columns, two are values Q of the actions, and two say how often each was seen
 _RATE = 0.5  # the constant one

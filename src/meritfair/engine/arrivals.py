@@ -41,8 +41,6 @@ from meritfair.engine.random import LANES, next_word, open_uniform, random_words
 if TYPE_CHECKING:
     from meritfair.core.arrays import ByteArray, FloatArray, IntArray, WordArray
 
-__all__ = ["draw_by_arrival"]
-
 _SPARE = 1.0  # standard deviations by which arrivals stay below K
 _REPEATS = 0.7  # without a time, if fewer draws than this are expected to hit an arm twice
 _HEAVY_FROM = 2.0  # weight times time; most of these have arrived

@@ -13,8 +13,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["ALL", "NONE", "ONE", "Word", "count_ones", "leading_zeros", "trailing_zeros"]
-
 Word: TypeAlias = Any  # a uint64
 
 NONE = np.uint64(0)

@@ -24,15 +24,6 @@ from meritfair.engine.random import LANES, LEVELS, ROW, ROW_2, ROW_3, advance, b
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray, WordArray
 
-__all__ = [
-    "Chains",
-    "Tally",
-    "new_chains",
-    "new_tally",
-    "start_states",
-    "walk",
-]
-
 # Lanes come in blocks of 64, and a block in rows. Rows of `limits`:
 _BAD = np.uint64(0)  # threshold of a good next state from bad, not pulled
 _BAD_PULL = np.uint64(LANES)  # its xor with the threshold when pulled

@@ -34,21 +34,6 @@ from meritfair.core.storage import write_whole
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "CodeFiles",
-    "address",
-    "cache_directory",
-    "call",
-    "call_real",
-    "call_void",
-    "expect",
-    "inlined",
-    "kernel",
-    "own_stage",
-    "part",
-    "stage",
-]
-
 config: Any = numba.config
 _type_of: Any = numba.typeof
 _unpack: Any = cgutils.unpack_tuple

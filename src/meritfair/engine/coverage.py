@@ -17,8 +17,6 @@ from meritfair.engine.compiling import inlined, part
 if TYPE_CHECKING:
     from meritfair.core.arrays import IntArray
 
-__all__ = ["Coverage", "coverage_gaps", "new_coverage", "note_episode"]
-
 _ELIMINATED = -1
 _LONGEST, _LENGTH = range(2)
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray, WordArray
     from meritfair.engine.bits import Word
 
-__all__ = ["generator_at", "generator_words", "step_environments"]
-
 _TWO_64 = 1 << 64
 _A_HIGH = np.uint64(2549297995355413924)  # the multiplier a
 _A_LOW = np.uint64(4865540595714422341)

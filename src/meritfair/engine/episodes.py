@@ -59,24 +59,6 @@ from meritfair.engine.steps import Choosing, Groups, Steps, play_steps
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray, WordArray
 
-__all__ = [
-    "Measures",
-    "RunSettings",
-    "RunState",
-    "Shares",
-    "Stages",
-    "drawer",
-    "new_run_state",
-    "new_states",
-    "open_loop",
-    "play_episode",
-    "play_run",
-    "play_steps_episode",
-    "play_steps_run",
-    "stages",
-    "tightener",
-]
-
 _LANES_AT_ONCE = 2048  # words of all arms that are drawn and walked together
 _IN_PASSES_UP_TO = 128  # lotteries are drawn in passes while (K + 1) N is at most this, and K at most half of N
 

@@ -36,8 +36,6 @@ from meritfair.engine.random import LEVELS, mask, next_word, random_words, sign,
 if TYPE_CHECKING:
     from meritfair.core.arrays import BoolArray, FloatArray, IntArray, WordArray
 
-__all__ = ["draw_by_rounding", "draw_once_each", "draw_systematically"]
-
 _FLIPS, _RANDOM = 3, 4  # rows of `words`: whether an arm completes a pull; random bits, and what is not decided yet
 _WORDS_IN_ORDER = 4  # of 64 steps
 _STEP = np.int64(1)

@@ -39,8 +39,6 @@ from meritfair.engine.compiling import stage
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray
 
-__all__ = ["new_debts", "rank_by_debt"]
-
 _MINIMUM, _DEBT, _COLUMNS = 2, 3, 4  # the first two columns are the index by state
 _OWED, _OVERDUE = 1.0, 3.0
 _BEFORE = 2.0  # more than any two indices differ by

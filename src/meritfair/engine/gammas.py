@@ -14,8 +14,6 @@ from meritfair.engine.compiling import part
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["TABLE", "log_rise", "rises", "tabulate_logs", "tabulate_slopes"]
-
 TABLE = 64  # counts below this are looked up
 
 

@@ -23,8 +23,6 @@ from meritfair.engine.compiling import part, stage
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["Race", "include", "new_race"]
-
 _NEGLIGIBLE = 1e-11
 _TINY = 1e-200  # processors are slow with the smallest of numbers
 _MOST_STREAM = 8  # the largest m

@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from meritfair.engine.chains import Tally
     from meritfair.engine.rules import BallRule
 
-__all__ = [
-    "Estimates",
-    "estimate_benefits",
-    "greedy_weights",
-    "measure_ball",
-    "merits",
-    "new_estimates",
-    "regret",
-    "shares",
-]
-
 
 class Estimates(NamedTuple):
     """What is estimated of each arm at an episode."""

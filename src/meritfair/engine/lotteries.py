@@ -27,24 +27,6 @@ from meritfair.engine.random import LANES, uniform
 if TYPE_CHECKING:
     from meritfair.core.arrays import ByteArray, FloatArray, IntArray, WordArray
 
-__all__ = [
-    "ARMS",
-    "COINS",
-    "DRAWN",
-    "FIXED",
-    "LIMITS",
-    "ORDER",
-    "PULLS",
-    "WEIGHTS",
-    "ZERO",
-    "Drawing",
-    "draw_one",
-    "new_drawing",
-    "pull_the_certain",
-    "rotate",
-    "take_weights",
-]
-
 ZERO = np.int64(0)  # a plain 0 has a type of its own, and functions would be compiled twice
 
 # Rows of `words`; the names with an underscore are those of one drawer.

@@ -22,8 +22,6 @@ from meritfair.engine.rules import BERNSTEIN
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, WordArray
 
-__all__ = ["allot", "draw_posterior", "tighten"]
-
 _NEWTON_STEPS = 60
 _LOG_BETA_HALF = 1.1447298858494002  # of Beta(1/2, 1/2), which is pi
 

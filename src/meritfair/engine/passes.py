@@ -32,8 +32,6 @@ from meritfair.engine.random import threshold, toss_words
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray, WordArray
 
-__all__ = ["draw_in_passes"]
-
 _MISSING = 3  # row of `words`: steps that miss draws
 
 

@@ -48,8 +48,6 @@ from meritfair.engine.gammas import TABLE, log_rise, rises, tabulate_logs, tabul
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray
 
-__all__ = ["MAX_CLASSES", "Pool", "fitted_prior", "new_pool", "pool", "refits_at"]
-
 MAX_CLASSES = 4
 _SCALE = 1.5  # standard deviation of logit m and of log k under the hyperprior
 _STRENGTH = math.log(8.0)  # the hyperprior's mean of log k

@@ -22,17 +22,6 @@ from meritfair.engine.compiling import part, stage
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray
 
-__all__ = [
-    "explore_by_setting",
-    "explore_less",
-    "learn_subsidies",
-    "learn_values",
-    "new_subsidies",
-    "new_values",
-    "rank_by_subsidies",
-    "rank_by_values",
-]
-
 
 @part
 def _relative(memory: FloatArray, arm: int, first: int, after: int) -> float:

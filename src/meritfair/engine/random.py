@@ -28,26 +28,6 @@ from meritfair.engine.compiling import part
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, WordArray
 
-__all__ = [
-    "LANES",
-    "LEVELS",
-    "ROW",
-    "ROW_2",
-    "ROW_3",
-    "advance",
-    "below",
-    "mask",
-    "new_source",
-    "next_word",
-    "open_uniform",
-    "random_words",
-    "sign",
-    "threshold",
-    "thresholds",
-    "toss_words",
-    "uniform",
-]
-
 LANES = 64
 LEVELS = 9
 _TWO_64 = 18446744073709551616.0

@@ -7,31 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = [
-    "AFFINE",
-    "BERNSTEIN",
-    "EXACT",
-    "EXPONENTIAL",
-    "FIXED",
-    "GREEDY",
-    "KL",
-    "LOGISTIC",
-    "LOTTERY",
-    "MEAN",
-    "OPTIMISTIC",
-    "PAPER",
-    "PESSIMISTIC",
-    "POOLED",
-    "POWER",
-    "ROTATION",
-    "SEQUENTIAL",
-    "SYSTEMATIC",
-    "THOMPSON",
-    "BallRule",
-    "MeritRule",
-    "Rule",
-]
-
 EXPONENTIAL, AFFINE, POWER, LOGISTIC = range(4)
 OPTIMISTIC, PESSIMISTIC, MEAN, POOLED, THOMPSON = range(5)
 PAPER, BERNSTEIN, KL = range(3)  # kinds of ball

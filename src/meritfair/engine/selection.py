@@ -9,8 +9,6 @@ from meritfair.engine.compiling import part
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["smallest"]
-
 
 @part
 def smallest(values: FloatArray, n: int, rank: int, guess: float) -> float:

@@ -22,21 +22,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray, WordArray
     from meritfair.engine.chains import Tally
 
-__all__ = [
-    "NO_GROUPS",
-    "Choosing",
-    "Groups",
-    "Steps",
-    "choose_in_groups",
-    "choose_softly",
-    "choose_top",
-    "choosing",
-    "new_groups",
-    "new_steps",
-    "play_steps",
-    "rank_by_table",
-]
-
 
 class Choosing(NamedTuple):
     """The addresses of what chooses at each step; 0 stands for what is not needed."""

@@ -72,8 +72,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray, IntArray
     from meritfair.engine.bits import Word
 
-__all__ = ["keep_windows", "new_windows", "note_pulls", "rank_by_table_in_windows", "setting"]
-
 # The columns of the windows in a memory; they come after those of the policy itself. The first four are settings, the
 # same for all arms; if they are not, because arms have joined, those of the last arm hold. The times of an arm's last
 # pulls are a ring of `least` columns, of which `_SLOT` is the oldest, at time `_OLDEST`; as many follow, to count in.

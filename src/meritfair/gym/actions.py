@@ -22,20 +22,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import AnyArray, FloatArray
 
-__all__ = [
-    "Bits",
-    "Pulls",
-    "Settings",
-    "batch_pulls",
-    "bits",
-    "check_environment",
-    "check_options",
-    "check_pulls",
-    "line",
-    "renders",
-    "shaped",
-]
-
 Bits: TypeAlias = npt.NDArray[np.int8]
 
 _MOST_SHOWN = 60  # arms on a line of text

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
     from meritfair.model.arms import Arms
 
-__all__ = ["RestlessBanditEnv"]
-
 
 class RestlessBanditEnv(gymnasium.Env[Bits, Bits]):
     """One restless bandit: ``gymnasium.make("meritfair/RestlessBandit-v0", arms=…, budget=…)``.

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import BoolArray, FloatArray, IntArray
     from meritfair.model.arms import Arms
 
-__all__ = ["RestlessBanditVectorEnv"]
-
 
 class RestlessBanditVectorEnv(VectorEnv[Bits, npt.ArrayLike, AnyArray]):
     """Many restless bandits of the same arms, moved by one compiled call.

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     _Say = Callable[[str], None]
 
-__all__ = ["ClusterError", "WorkersDied", "cluster"]
-
 CONNECT = 10.0  # seconds to reach a scheduler, at first or again
 PATIENCE = 300.0  # seconds to wait for a first worker
 ANSWER = 30.0  # seconds for workers to say which versions they have

@@ -29,8 +29,6 @@ from meritfair.core.machine import available_cores
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Processes", "WorkerDied", "check_workers", "processes", "work"]
-
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _PER_CORE = 32  # processes; more would fill the memory and play no faster

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from meritfair.simulation.bootstrap import Interval
 
-__all__ = ["SUFFIXES", "Results", "Wording", "load", "read_results"]
-
 SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 # what people are shown of the measures, the rest is in files of numbers
 SHOWN = (

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from meritfair.policies.base import Policy
     from meritfair.simulation.run import Run
 
-__all__ = ["Setting", "Spec", "SpecError"]
-
 _Value = TypeVar("_Value")
 _MARK = "@"  # between the name of arms of your own and their checksum
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from meritfair.model.arms import Arms
 
-__all__ = ["SpecFile", "read_spec"]
-
 _NEEDED = ("datasets", "sizes", "policies", "episodes")
 _KEYS = (*_NEEDED, *sorted({f.name for f in dataclasses.fields(Spec)} - {*_NEEDED, "own_arms"}))
 _TEXTS = ("datasets", "policies", "merits")

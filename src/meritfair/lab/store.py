@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["DamagedShardError", "KeptTask", "Manifest", "Store", "keep_manifest"]
-
 _SUFFIX = ".parquet"
 MANIFEST, SPEC = "sweep.json", "spec.toml"
 _FORMAT = "meritfair-sweep-1"

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     _Tell = Callable[[str, int, int], None]
 
-__all__ = ["Failure", "Sweep", "Tally", "outcomes", "run_spec", "run_sweep"]
-
 _TRIES = 3  # for a task whose worker dies
 _AT_ONCE = 1000  # tasks that are submitted and not finished
 _GLANCE = 0.2  # seconds between looks at how far it is

@@ -37,23 +37,6 @@ if TYPE_CHECKING:
     from meritfair.lab.spec import Setting, Spec
     from meritfair.simulation.run import Run
 
-__all__ = [
-    "CURVES",
-    "RUNS_PER_TASK",
-    "Outcome",
-    "Task",
-    "TaskError",
-    "VersionError",
-    "curve_episodes",
-    "differences",
-    "join",
-    "play",
-    "play_shard",
-    "read_shard",
-    "tasks",
-    "versions",
-]
-
 CURVES = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward")
 RUNS_PER_TASK = 10
 _PER_TASK = 130  # bytes, at least

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import BoolArray, FloatArray
 
-__all__ = ["Allocation", "allocate", "check_bounds", "learning_cap", "shared_error"]
-
 _SAMPLE = 1000
 _LAST_DIGITS = 1e-13
 _ROUNDING = 1e-9  # floors and caps may miss the budget by this much in all

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["Arms"]
-
 _SUM_TOLERANCE = 1e-9
 
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["benefit", "benefit_gradient", "by_state_and_action", "steady_state"]
-
 
 def steady_state(
     transitions: npt.ArrayLike, pull_probability: npt.ArrayLike, names: Sequence[str] | None = None

@@ -59,8 +59,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import BoolArray, FloatArray
 
-__all__ = ["BALLS", "ESTIMATES", "Ball", "confidence_radius"]
-
 _STATES = 2
 _ACTIONS = 2
 _ROUNDING = 1e-12  # the corners of the ball count as inside

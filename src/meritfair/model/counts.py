@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray, IntArray
 
-__all__ = ["Counts"]
-
 
 @dataclass(frozen=True, init=False, eq=False)
 class Counts:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["Bound", "Confidence", "Criterion", "bound_setting", "changed", "loose_settings_allowed", "plain"]
-
 Bound: TypeAlias = "float | Sequence[float]"  # one number for all arms, or one for each
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import BoolArray, FloatArray
 
-__all__ = ["draw", "draw_exposures", "joint_exposure"]
-
 _ROUNDING = 1e-9
 _MOST_ORDERS = 8  # arms whose orders are all gone through
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["DESIGNS", "check_design", "fair_exposure", "merit_share"]
-
 DESIGNS = ("sequential", "exact", "systematic")  # in the order of engine.rules
 
 _COMPILED_FROM = 10_000  # N K from which the engine integrates: to within 1e-9, and a hundred times faster

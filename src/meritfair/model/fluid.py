@@ -59,8 +59,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray, IntArray
 
-__all__ = ["WELFARES", "ArmWorth", "GroupWorth", "arm_worth", "divide_budget", "group_worth"]
-
 WELFARES = ("maximin", "nash")
 _NOTHING = 1e-13  # a step that changes a group's mean reward by less is left to the second phase
 

@@ -30,18 +30,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
 
-__all__ = [
-    "MERITS",
-    "Affine",
-    "CustomMerit",
-    "Exponential",
-    "Logistic",
-    "Merit",
-    "Power",
-    "merit_from_settings",
-    "merit_from_text",
-]
-
 _LARGEST_EXPONENT = 700.0  # e^700 is about 1e304: the largest round number before doubles overflow
 _GRID = np.linspace(-1.0, 1.0, 2001)
 

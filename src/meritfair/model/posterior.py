@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
     from meritfair.model.counts import Counts
 
-__all__ = ["Posterior", "Prior", "fit_prior", "log_beta"]
-
 _log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
 

@@ -61,8 +61,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray, IntArray
 
-__all__ = ["best_exposure", "check_between"]
-
 _STRAIGHT = 1e-12  # an arm that bends by less counts as straight, so that rounding cannot tell equal arms apart
 _ROUNDING = 1e-12
 

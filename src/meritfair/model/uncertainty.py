@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     Tell: TypeAlias = Callable[[int, int], None]
     Ends: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # of benefit, then of exposure
 
-__all__ = ["METHODS", "Assessment", "assess"]
-
 METHODS = ("draws", "delta")
 
 _DRAWS, _SLOW_DRAWS = 1000, 250  # the latter where exposures are those of the sequential draw of several arms

@@ -86,8 +86,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["check_discount", "largest_whittle_index", "pull_advantage", "whittle_index"]
-
 _RESOLUTION = float(np.finfo(np.float64).eps)
 
 

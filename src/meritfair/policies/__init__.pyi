@@ -1,7 +1,6 @@
 from meritfair.policies import registry as registry
 from meritfair.policies.ab_whittle import ABWhittle as ABWhittle
 from meritfair.policies.base import Policy as Policy
-from meritfair.policies.base import View as View
 from meritfair.policies.equitable import Equitable as Equitable
 from meritfair.policies.fair_oracle import FairOracle as FairOracle
 from meritfair.policies.fair_ucrl import FairUCRL as FairUCRL
@@ -27,6 +26,7 @@ from meritfair.policies.simple import RoundRobin as RoundRobin
 from meritfair.policies.soft_fair import SoftFair as SoftFair
 from meritfair.policies.thompson_whittle import ThompsonWhittle as ThompsonWhittle
 from meritfair.policies.uc_whittle import UCWhittle as UCWhittle
+from meritfair.policies.view import View as View
 from meritfair.policies.whittle import Myopic as Myopic
 from meritfair.policies.whittle import Whittle as Whittle
 from meritfair.policies.wiql import WIQL as WIQL

@@ -50,10 +50,9 @@ import numpy as np
 
 from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import StepLearner
-
-__all__ = ["ABWhittle"]
+from meritfair.policies.view import View
 
 
 @dataclass(frozen=True)

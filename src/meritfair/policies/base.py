@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from meritfair.model.criterion import Confidence, Criterion
     from meritfair.policies.plans import Plan
 
-__all__ = ["KNOWN", "Policy", "View", "check_estimate", "check_name"]
-
 
 class Policy(ABC):
     """A way to decide who is pulled; subclasses are frozen dataclasses of settings."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray, IntArray
 
-__all__ = ["UNKNOWN", "Bits", "bits"]
-
 UNKNOWN = -1
 Bits: TypeAlias = "npt.ArrayLike | Sequence[float | None] | Mapping[str, float | None]"  # 0 and 1, or missing
 

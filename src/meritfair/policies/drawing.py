@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["Draw", "Mixture", "Observed", "Ranking", "Situation", "Step"]
-
 
 @dataclass(frozen=True, eq=False)
 class Step:

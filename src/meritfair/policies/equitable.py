@@ -35,15 +35,14 @@ from meritfair.core.errors import InputError
 from meritfair.model.criterion import Confidence
 from meritfair.model.fluid import WELFARES, divide_budget, group_worth
 from meritfair.model.whittle import whittle_index
-from meritfair.policies.base import KNOWN, Policy, View, check_estimate
+from meritfair.policies.base import Policy, check_estimate
 from meritfair.policies.plans import PriorityTable
+from meritfair.policies.view import KNOWN, View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from meritfair.core.arrays import FloatArray, IntArray
-
-__all__ = ["Equitable"]
 
 Labels: TypeAlias = "str | Sequence[str | int]"
 _ROUNDING = 1e-10

@@ -8,10 +8,9 @@ from typing import ClassVar
 from meritfair.model.benefit import benefit
 from meritfair.model.criterion import Bound, Criterion
 from meritfair.model.merit import Exponential, Merit
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import Lottery
-
-__all__ = ["FairOracle"]
+from meritfair.policies.view import View
 
 
 @dataclass(frozen=True)

@@ -63,13 +63,12 @@ from meritfair.core.errors import InputError, MeritfairError
 from meritfair.model.confidence import Ball
 from meritfair.model.criterion import Bound, Confidence, bound_setting
 from meritfair.model.whittle import whittle_index
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import StepLearner
+from meritfair.policies.view import View
 
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
-
-__all__ = ["FairUCRL", "Occupancy", "Programme"]
 
 _ROUNDING = 1e-9  # minimums may miss the budget by this much in all
 _LEVEL = 1e-7  # what HiGHS may be wrong by

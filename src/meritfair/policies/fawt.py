@@ -42,13 +42,12 @@ from meritfair.core.errors import InputError
 from meritfair.core.machine import check_memory
 from meritfair.model.criterion import Confidence
 from meritfair.model.whittle import check_discount, whittle_index
-from meritfair.policies.base import KNOWN, Policy, View, check_estimate
+from meritfair.policies.base import Policy, check_estimate
 from meritfair.policies.plans import StepLearner
+from meritfair.policies.view import KNOWN, View
 
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
-
-__all__ = ["FaWT", "check_windows", "first_windows"]
 
 _SHORTEST = 15  # the shortest window of the paper's experiments
 

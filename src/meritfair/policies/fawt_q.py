@@ -63,11 +63,10 @@ import numpy as np
 
 from meritfair.core.checks import check_choice, check_whole
 from meritfair.model.whittle import check_discount
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.fawt import check_windows, first_windows
 from meritfair.policies.plans import StepLearner
-
-__all__ = ["FaWTQ"]
+from meritfair.policies.view import View
 
 _DISCOUNTS = {"relative": 0.5, "li": 0.95}
 # As the MF-RMAB repository has it, with its errors or with the two wrong ages put right: for the reproduction of its

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from meritfair.model.counts import Counts
     from meritfair.policies.by_name import Bits
 
-__all__ = ["Choice", "Learner"]
-
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 

@@ -30,19 +30,6 @@ if TYPE_CHECKING:
 
     from meritfair.policies.view import Planner
 
-__all__ = [
-    "FORMAT",
-    "Saves",
-    "next_saves",
-    "policy_of",
-    "read",
-    "saved_by",
-    "saves_of",
-    "upgraded",
-    "versions",
-    "write",
-]
-
 FORMAT = "meritfair-learner-3"
 _SECOND_FORMAT = "meritfair-learner-2"
 _FIRST_FORMAT = "meritfair-learner-1"

@@ -24,10 +24,9 @@ from meritfair.model.confidence import ESTIMATES
 from meritfair.model.criterion import Bound, Confidence, Criterion
 from meritfair.model.exposure import DESIGNS
 from meritfair.model.merit import Exponential, Merit
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import Lottery
-
-__all__ = ["MeritFair"]
+from meritfair.policies.view import View
 
 
 @dataclass(frozen=True)

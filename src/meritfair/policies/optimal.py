@@ -10,10 +10,9 @@ from meritfair.engine.rules import EXPONENTIAL, GREEDY, SEQUENTIAL, MeritRule, R
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import ESTIMATES
 from meritfair.model.criterion import Confidence
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
-
-__all__ = ["Optimal"]
+from meritfair.policies.view import View
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from meritfair.core.errors import InputError
-from meritfair.policies.base import Policy, View, check_name
+from meritfair.policies.base import Policy, check_name
+from meritfair.policies.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from meritfair.policies.plans import Plan
-
-__all__ = ["as_policy", "policy_from_function"]
 
 
 def policy_from_function(function: Callable[..., Plan], name: str | None = None) -> type[Policy]:

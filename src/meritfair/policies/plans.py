@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import BoolArray, FloatArray, IntArray
     from meritfair.policies.drawing import Draw, Observed, Situation, Step
 
-__all__ = ["Lottery", "Plan", "PriorityTable", "Rotation", "StepFunctions", "StepLearner", "check_plan"]
-
 _SMALLEST = 1e-300  # a merit must be positive
 
 

@@ -37,10 +37,9 @@ from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
 from meritfair.model.criterion import Confidence
 from meritfair.model.stationary import best_exposure
-from meritfair.policies.base import KNOWN, Policy, View, check_estimate
+from meritfair.policies.base import Policy, check_estimate
 from meritfair.policies.plans import Lottery
-
-__all__ = ["ProbFair"]
+from meritfair.policies.view import KNOWN, View
 
 _NEVER = 1e-300  # a merit must be positive
 

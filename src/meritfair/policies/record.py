@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import IntArray
 
-__all__ = ["Origin", "Record", "as_list", "check_names", "generator"]
-
 
 @dataclass(frozen=True, eq=False)
 class Origin:

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from importlib.metadata import EntryPoint
 
-__all__ = ["create", "create_under", "from_settings", "names", "policy_class", "register"]
-
 _GROUP = "meritfair.policies"
 _Anything = TypeVar("_Anything")
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 
-__all__ = ["Known", "Rows", "array_of", "part"]
-
 _BITS = 63  # of a word that stays positive
 
 

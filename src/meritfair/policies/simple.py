@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import Lottery, PriorityTable, Rotation
-
-__all__ = ["NoAction", "Random", "RoundRobin"]
+from meritfair.policies.view import View
 
 
 @dataclass(frozen=True)

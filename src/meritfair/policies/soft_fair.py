@@ -30,10 +30,9 @@ from typing import ClassVar
 from meritfair.core.checks import check_number
 from meritfair.model.criterion import Confidence
 from meritfair.model.whittle import check_discount, pull_advantage
-from meritfair.policies.base import Policy, View, check_estimate
+from meritfair.policies.base import Policy, check_estimate
 from meritfair.policies.plans import PriorityTable
-
-__all__ = ["SoftFair"]
+from meritfair.policies.view import View
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,12 @@ import numpy as np
 from meritfair.core.errors import InputError
 from meritfair.model.posterior import Prior
 from meritfair.model.whittle import check_discount, whittle_index
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
+from meritfair.policies.view import View
 
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
-
-__all__ = ["ThompsonWhittle"]
 
 
 @dataclass(frozen=True)

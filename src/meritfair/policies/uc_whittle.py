@@ -45,13 +45,12 @@ from meritfair.core.checks import check_choice
 from meritfair.model.confidence import confidence_radius
 from meritfair.model.criterion import Confidence
 from meritfair.model.whittle import check_discount, largest_whittle_index, whittle_index
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
+from meritfair.policies.view import View
 
 if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
-
-__all__ = ["UCWhittle"]
 
 _BOUNDS = ("value", "penalty", "extreme")
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from meritfair.model.counts import Counts
     from meritfair.policies.plans import Plan
 
-__all__ = ["KNOWN", "KNOWN_OR_ESTIMATED", "Planner", "View"]
-
 KNOWN = "known"
 KNOWN_OR_ESTIMATED = (KNOWN, *ESTIMATES)  # which arms a policy plans for: the true ones, or an estimate
 

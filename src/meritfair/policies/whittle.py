@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from meritfair.model.whittle import check_discount, whittle_index
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
-
-__all__ = ["Myopic", "Whittle"]
+from meritfair.policies.view import View
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,9 @@ from typing import ClassVar
 import numpy as np
 
 from meritfair.model.whittle import check_discount
-from meritfair.policies.base import Policy, View
+from meritfair.policies.base import Policy
 from meritfair.policies.plans import StepLearner
-
-__all__ = ["WIQL"]
+from meritfair.policies.view import View
 
 
 @dataclass(frozen=True)

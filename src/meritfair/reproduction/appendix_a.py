@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from meritfair.lab.tasks import Outcome
 
-__all__ = ["APPENDIX_A"]
-
 _DATASET, _SIZES = "synthetic-alternate", ((5, 1), (10, 2))
 _EPISODES = 1000
 _LEAST, _WINDOWS = 2, (15, 30, 50)

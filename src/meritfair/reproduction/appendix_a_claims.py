@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["AS_GOOD", "STRENGTHS", "VERSIONS", "Evidence", "Pair", "Panel", "Player"]
-
 STRENGTHS = (1, 3, 10, 100)
 # how FaWT-Q learns, by the policy's setting; the first is that of its own authors, by which claims are judged
 VERSIONS = {"li": "Li's", "relative": "ours", "published": "MF-RMAB's code", "mended": "that code, fixed"}

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from meritfair.lab.tasks import Outcome
     from meritfair.simulation.bootstrap import Interval
 
-__all__ = ["APPENDIX_B", "change", "on_average"]
-
 _ALL = (1, 3, 10)
 _USUAL_C = 3
 _SETTINGS = tuple(product(DATASETS, SIZES))

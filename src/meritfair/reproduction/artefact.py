@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["DATASETS", "SIZES", "Artefact", "Findings", "PaperTable", "Results", "Scale", "Specs", "Verdict"]
-
 # the authors' instances; for CPAP those that their Table 1 fits
 DATASETS = {"synthetic": "Synthetic", "synthetic-alternate": "Synthetic-alternate", "cpap:reseed=false": "CPAP"}
 SIZES = ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20))

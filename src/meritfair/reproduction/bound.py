@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from meritfair.lab.tasks import Outcome
     from meritfair.model.merit import Merit
 
-__all__ = ["THEOREM_5_5", "Bounds", "bounds", "first_useful", "make_bounds"]
-
 _SIZE = (5, 1)
 _STRENGTHS = (1, 3, 10)
 _SHOWN = 3  # the c of the figure

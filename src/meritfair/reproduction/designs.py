@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
     from meritfair.lab.tasks import Outcome
 
-__all__ = ["DESIGNS", "Drawn", "Learned", "Numbers", "misplaced"]
-
 _SIZES = ((10, 2), (20, 4), (40, 8), (100, 20))
 _LEARNED = (20, 4)
 _KINDS = ("sequential", "exact")

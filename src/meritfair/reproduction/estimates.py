@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
     from meritfair.lab.tasks import Outcome
 
-__all__ = ["ESTIMATES", "ESTIMATORS", "Curves", "Estimator", "Numbers", "draw_curves", "limits", "within"]
-
 _SIZES = ((5, 1), (20, 4), (100, 20))
 _SHOWN = 20  # the number of arms whose curves are drawn
 _TIMES_LESS, _OF_LIMIT = (7, 16), (0.97, 1.08)

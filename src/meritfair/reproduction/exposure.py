@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
     from meritfair.lab.tasks import Outcome
 
-__all__ = ["FIGURE_1", "PolicyExposure", "policy_exposure"]
-
 _DATASET, _SIZE = "synthetic", (5, 1)
 _LABELS = {"optimal": "Optimal", "merit-fair": "MF-RMAB"}
 _MARKS = {"optimal": "x", "merit-fair": "o"}

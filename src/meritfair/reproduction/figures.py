@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from meritfair.lab.tasks import Outcome
 
-__all__ = ["COLORS", "add_legend", "band", "label_steps"]
-
 # those of the style that everyone can tell apart, one for each role, the same in all figures
 COLORS = {
     "merit-fair": "#0072B2",

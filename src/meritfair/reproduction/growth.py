@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from meritfair.lab.tasks import Outcome
     from meritfair.simulation.bootstrap import Interval
 
-__all__ = ["LINEAR", "SUBLINEAR", "between", "exponent", "exponents", "is_linear", "is_sublinear", "slope"]
-
 SUBLINEAR, LINEAR = 0.75, 0.95
 _FROM = 0.1  # the part of a run that is left out
 

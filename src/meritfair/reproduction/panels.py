@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from meritfair.reproduction.prose import Rows
 
-__all__ = ["USUAL", "Line", "Panel", "draw_grid", "draw_panel", "fit_heights", "growth_rows", "make_panel"]
-
 _DECADES = 1000  # logarithmic axes begin at this part of the run
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from meritfair.core.arrays import FloatArray
     from meritfair.lab.tasks import Outcome
 
-__all__ = ["POOLED", "Gain", "Numbers"]
-
 _SIZE = (100, 20)
 _ROUNDS = 50
 _SAVED, _NOTHING = 0.45, 0.02

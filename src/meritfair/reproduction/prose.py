@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from meritfair.lab.spec import Setting
 
-__all__ = ["STANDINGS", "Rows", "Standing", "compose", "count_verdicts", "environment", "place", "standing"]
-
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

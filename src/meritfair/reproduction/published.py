@@ -37,19 +37,6 @@ if TYPE_CHECKING:
     from meritfair.lab.tasks import Outcome
     from meritfair.simulation.bootstrap import Interval
 
-__all__ = [
-    "ALPHA",
-    "COMPARISONS",
-    "EPISODES",
-    "MEASURES",
-    "RUNS",
-    "Cell",
-    "Printed",
-    "could_be",
-    "make_cell",
-    "printed",
-]
-
 RUNS, EPISODES = 30, 10_000  # of the paper
 MEASURES = {"t0": "first_valid_episode", "G": "coverage_gap"}
 COMPARISONS = len(MEASURES) * len(DATASETS) * len(SIZES)

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray
 
-__all__ = ["BUDGETS", "FIGURES_2_TO_4", "OPTIMAL_BOTH_WAYS", "BudgetCurve", "RegretFigure"]
-
 _CALM = "cpap:reseed=false"  # whose arms differ least, so the variance of others is compared with it
 _N_ARMS = 10
 BUDGETS = tuple((_N_ARMS, budget) for budget in range(1, _N_ARMS))

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from meritfair.lab.spec import Spec
     from meritfair.reproduction.artefact import Findings, PaperTable, Scale, Verdict
 
-__all__ = ["SUFFIXES", "Report", "Section", "render", "save_figure", "save_tables", "spec_text", "write_report"]
-
 SUFFIXES = (".svg", ".png", ".pdf")
 _DPI = 120
 _STRIP = 0.3  # inches

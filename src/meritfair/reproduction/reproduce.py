@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.progress import Progress
 
-__all__ = ["FULL", "QUICK", "Plan", "Played", "plan", "play", "reproduce", "write"]
-
 FULL = Scale()
 QUICK = Scale(episodes=1000, runs=10, quick=True)
 _FIGURES, _TABLES = "figures", "tables"

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from meritfair.lab.tasks import Outcome
     from meritfair.simulation.bootstrap import Interval
 
-__all__ = ["TABLE_1", "factor"]
-
 _LOW = 40  # what the text says t0 stays below
 _MARKERS = dict(zip(DATASETS.values(), "os^", strict=True))
 _QUANTITY_COLORS = {"t0": COLORS["merit-fair"], "G": COLORS["mean"]}

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from meritfair.policies.base import Policy
     from meritfair.simulation.run import Run
 
-__all__ = ["CASES", "machine", "measure_policies", "measure_sizes", "measure_workers"]
-
 SIZES = ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20))
 SETTINGS: dict[str, dict[str, str]] = {
     "merit-fair": {},

@@ -28,19 +28,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray, IntArray
 
-__all__ = [
-    "RESAMPLES",
-    "Interval",
-    "interval",
-    "interval_of",
-    "interval_row",
-    "intervals",
-    "ratio",
-    "ratio_interval",
-    "spread",
-    "weights",
-]
-
 RESAMPLES = 2000
 _ENDS = (0.025, 0.975)
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from meritfair.simulation.bootstrap import Interval
 
-__all__ = ["COLUMNS", "Column"]
-
 
 class Column(NamedTuple):
     """A measure in a table: its heading, how many digits after the point, unless it is large, and what it means."""

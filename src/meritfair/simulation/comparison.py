@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     from meritfair.policies.plans import Plan
     from meritfair.simulation.run import Run
 
-__all__ = ["ORACLE", "SUFFIXES", "Comparison", "compare"]
-
 SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 ORACLE = "°"  # marks a policy that knows the true arms
 _NONE, _BEST = "none", "whittle"

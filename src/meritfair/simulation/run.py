@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 
-__all__ = ["Run"]
-
 _FORMAT = "meritfair-run-2"
 _SUFFIXES = (".parquet", ".npz")
 _BY_EPISODE = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward", "eta", "omega")

@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from meritfair.policies.plans import Plan, StepFunctions
     from meritfair.simulation.problem import Problem
 
-__all__ = ["play"]
-
 _GLANCE = 0.1  # seconds between looks at how far the runs are
 _NO_MERIT = MeritRule(EXPONENTIAL, 0.0, 0.0)
 

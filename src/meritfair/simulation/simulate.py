@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from meritfair.core.progress import Progress
     from meritfair.policies.plans import Plan
 
-__all__ = ["arms_of_runs", "make_policy", "simulate"]
-
 
 def _of_policy(_arms: Any, policy: Any, **_: Any) -> tuple[Criterion, Confidence]:
     """Return what the policy says is fair and sure, for loose settings to depart from."""

@@ -14,9 +14,9 @@ from meritfair.core.errors import InputError
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
 from meritfair.policies import registry
-from meritfair.policies.base import View
 from meritfair.policies.learner import Learner
 from meritfair.policies.own import as_policy
+from meritfair.policies.view import View
 from meritfair.simulation.simulate import simulate
 from meritfair.testing.judging import ConformanceError, check_choice, difference, fail, parts, same
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from meritfair.policies.learner import Choice
     from meritfair.policies.plans import Plan
     from meritfair.simulation.run import Run
-
-__all__ = ["AnyPolicy", "Case", "Check", "Script", "as_check", "hidden_state", "with_other_rngs"]
 
 AnyPolicy: TypeAlias = "Policy | Callable[..., Plan] | str"
 

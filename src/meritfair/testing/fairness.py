@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meritfair.model.counts import Counts
-from meritfair.policies.base import View
 from meritfair.policies.plans import StepLearner
+from meritfair.policies.view import View
 from meritfair.testing.cases import as_check, with_other_rngs
 from meritfair.testing.judging import EXACT, check_choice, differ, fail, limit
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from meritfair.policies.learner import Learner
     from meritfair.simulation.run import Run
     from meritfair.testing.cases import Case, Script
-
-__all__ = ["check_exposures", "check_pulls", "check_relabelling", "check_ties"]
 
 
 @as_check

@@ -33,19 +33,6 @@ if TYPE_CHECKING:
     from meritfair.policies.learner import Choice
     from meritfair.policies.plans import Plan
 
-__all__ = [
-    "EXACT",
-    "ConformanceError",
-    "check_choice",
-    "check_same_choice",
-    "differ",
-    "difference",
-    "fail",
-    "limit",
-    "parts",
-    "same",
-]
-
 ALPHA = 1e-6
 EXACT = 1e-9  # what is not random may differ by rounding
 

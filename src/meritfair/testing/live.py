@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from meritfair.policies.learner import Learner
     from meritfair.testing.cases import Case
 
-__all__ = ["check_join_and_leave", "check_learner_and_simulation", "check_missing", "check_sizes"]
-
 
 @as_check
 def check_sizes(case: Case) -> None:

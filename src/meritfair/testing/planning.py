@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.model.counts import Counts
-from meritfair.policies.base import View
 from meritfair.policies.plans import StepLearner
+from meritfair.policies.view import View
 from meritfair.testing.cases import as_check
 from meritfair.testing.judging import difference, fail, parts
 
 if TYPE_CHECKING:
     from meritfair.testing.cases import Case
-
-__all__ = ["check_constant", "check_no_secrets", "check_runs_together"]
 
 
 @as_check

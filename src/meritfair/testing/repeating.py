@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from meritfair.simulation.run import Run
     from meritfair.testing.cases import Case
 
-__all__ = ["check_restart", "check_runs", "check_seeds"]
-
 
 @as_check
 def check_seeds(case: Case) -> None:
