@@ -7,16 +7,20 @@ is fitted to all arms together (``pooled``), so that an arm of which little was 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 import meritfair
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError
 from meritfair.core.figures import two_panels
+from meritfair.core.progress import Progress
 from meritfair.core.seeding import fresh_seed
 from meritfair.core.tables import data_frame, rows_of, write_table
 from meritfair.core.texts import for_figure, several
@@ -29,15 +33,9 @@ from meritfair.model.posterior import Prior, fit_prior
 from meritfair.model.uncertainty import Assessment, assess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from os import PathLike
-
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import FloatArray, IntArray
-    from meritfair.core.progress import Progress
 
 ESTIMATES = ("mean", "pooled")
 

@@ -41,17 +41,14 @@ bounds the true shortfall :math:`\sum_r \sum_i (e_{ri} - p_{ri})` at all times, 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from meritfair.auditing.log import DrawLog
-    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
+from meritfair.auditing.log import DrawLog
+from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 
 SHIFTS = 0.005 * 2.0 ** np.arange(10)  # theta: odds shifted by half a percent up to thirteen times
 DIRECTIONS = (4.0, 32.0, 256.0, 2048.0)  # q: biases of the odds of about 1/sqrt(q) are expected

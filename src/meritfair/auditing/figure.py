@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meritfair.auditing.report import Audit
 from meritfair.core.figures import evenly, two_panels
 from meritfair.core.texts import for_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.auditing.report import Audit
 
 _MOST_BARS = 40
 _MOST_LINES = 5  # groups in the panel of evidence

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from meritfair.core.arrays import frozen
+from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen
 from meritfair.core.checks import check_dates, float_array
 from meritfair.core.errors import InputError, RowError
 from meritfair.core.tables import first_duplicate, numbered, read_table
 from meritfair.core.texts import several
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from os import PathLike
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
 
 class DrawLog:

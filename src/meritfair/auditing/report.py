@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError
 from meritfair.core.tables import data_frame, rows_of, write_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from os import PathLike
-
-    import numpy.typing as npt
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 
 
 class Violation(NamedTuple):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,15 +21,10 @@ from meritfair.auditing.evidence import (
 )
 from meritfair.auditing.log import DrawLog
 from meritfair.auditing.report import Audit, AuditTable, Budget, Evidence, Violation
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import check_flag, check_number
 from meritfair.core.errors import InputError
-from meritfair.core.progress import following
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from meritfair.core.arrays import FloatArray, IntArray
-    from meritfair.core.progress import Progress
+from meritfair.core.progress import Progress, following
 
 _UNEVEN = 0.01  # exposures that were rounded do not add up to the last digit
 

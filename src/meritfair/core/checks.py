@@ -5,18 +5,14 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import DateArray, FloatArray
 from meritfair.core.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import DateArray, FloatArray
 
 _Kind = TypeVar("_Kind")
 

@@ -5,25 +5,22 @@ Needs the extra ``plots``; Matplotlib is imported when the first figure is drawn
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import float_array
 from meritfair.core.errors import InputError, MissingExtraError
 from meritfair.core.texts import for_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import FloatArray, IntArray
 
 _MOST_POINTS = 1000  # more than a figure can show
 

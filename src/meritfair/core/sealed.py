@@ -14,16 +14,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.arrays import AnyArray
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from meritfair.core.arrays import AnyArray
-
     _Arrays = dict[str, AnyArray]
 
 _META, _SHAPES = "meritfair", "shapes"  # entries of a file beside its arrays

@@ -9,25 +9,23 @@ import csv
 import io
 import math
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.arrays import BoolArray, DateArray, FloatArray, IntArray
 from meritfair.core.errors import FileError, MissingExtraError, RowError
 from meritfair.core.storage import check_readable, check_suffix, write_whole
 from meritfair.core.texts import from_spreadsheet, to_spreadsheet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from os import PathLike
-
     import pandas as pd
-
-    from meritfair.core.arrays import BoolArray, DateArray, FloatArray, IntArray
 
 SUFFIXES = (".csv", ".parquet")
 TEXT_SUFFIXES = (".md", ".tex")

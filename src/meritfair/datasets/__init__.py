@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from meritfair.core.checks import check_flag, check_known, check_settings, check_whole
 from meritfair.core.machine import check_arms
@@ -11,11 +12,7 @@ from meritfair.core.seeding import fresh_seed
 from meritfair.datasets.cpap import cpap
 from meritfair.datasets.files import read_arms, write_arms
 from meritfair.datasets.synthetic import synthetic, synthetic_alternate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from meritfair.model.arms import Arms
+from meritfair.model.arms import Arms
 
 __all__ = [
     "DATASETS",

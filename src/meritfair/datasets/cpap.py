@@ -33,21 +33,18 @@ Dickerson, "Planning to Fairly Allocate: Probabilistic Fairness in the Restless 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_choice, check_flag, check_number
 from meritfair.core.errors import InputError
 from meritfair.core.machine import check_arms
 from meritfair.core.seeding import fresh_seed, stream
 from meritfair.datasets.synthetic import legacy_seed
 from meritfair.model.arms import Arms
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from meritfair.core.arrays import FloatArray
 
 # kind of patient -> passive probability of a good next state from bad and from good; the first kind is the share
 _PASSIVE: dict[str, dict[str, tuple[float, float]]] = {

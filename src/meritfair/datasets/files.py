@@ -6,16 +6,14 @@ columns are ignored. A file that cannot be used is refused with its line, column
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
 from meritfair.core.errors import RowError
 from meritfair.core.tables import first_duplicate, numbered, read_table, write_table
 from meritfair.model.arms import Arms
-
-if TYPE_CHECKING:
-    from os import PathLike
 
 _PROBABILITIES = ("p00", "p01", "p10", "p11")
 _COLUMNS = ("arm", *_PROBABILITIES)

@@ -13,25 +13,20 @@ an arm: if that is 7 days, 14 days are a gap. Dates that are all of the same day
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from meritfair.core.arrays import frozen
+from meritfair.core.arrays import AnyArray, BoolArray, DateArray, IntArray, frozen
 from meritfair.core.checks import check_dates, float_array
 from meritfair.core.errors import InputError, RowError
 from meritfair.core.tables import EMPTY, first_duplicate, numbered, read_table
 from meritfair.core.texts import several
 from meritfair.model.counts import Counts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from os import PathLike
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import AnyArray, BoolArray, DateArray, IntArray
 
 _COLUMNS = ("arm", "round", "state", "action")
 _LARGEST_ROUND = 2**53 - 1  # as a float, no other whole number is rounded to it

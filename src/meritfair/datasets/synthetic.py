@@ -12,18 +12,16 @@ never do. And their published numbers need a second clip at the end, which the r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_flag, check_number, check_whole
 from meritfair.core.errors import InputError
 from meritfair.core.machine import check_arms
 from meritfair.core.seeding import fresh_seed, stream
 from meritfair.model.arms import Arms
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray
 
 
 def synthetic(

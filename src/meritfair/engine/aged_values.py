@@ -19,15 +19,13 @@ for each state and age if they are published, then the windows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.engine.compiling import part, stage
 from meritfair.engine.windows import keep_windows, note_pulls, setting
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray, IntArray
 
 _AGES, _DISCOUNT, _AGE, _MET, _TOTAL, _VALUES = range(6)
 _SEEN = 2  # of the four columns, two are values Q of the actions, and two say how often each was seen

@@ -17,10 +17,10 @@ Math. Softw. 3 (1977).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meritfair.core.arrays import ByteArray, FloatArray, IntArray, WordArray
 from meritfair.engine.bits import ALL, NONE, ONE, Word
 from meritfair.engine.compiling import inlined, part, stage
 from meritfair.engine.lotteries import (
@@ -37,9 +37,6 @@ from meritfair.engine.lotteries import (
     take_weights,
 )
 from meritfair.engine.random import LANES, next_word, open_uniform, random_words, threshold, toss_words, uniform
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import ByteArray, FloatArray, IntArray, WordArray
 
 _SPARE = 1.0  # standard deviations by which arrivals stay below K
 _REPEATS = 0.7  # without a time, if fewer draws than this are expected to hit an arm twice

@@ -13,16 +13,14 @@ Lanes are laid out word by word: lane ``w * N + i`` holds steps 64 w to 64 w + 6
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, IntArray, WordArray
 from meritfair.engine.bits import ALL, NONE, ONE, Word, count_ones, leading_zeros, trailing_zeros
 from meritfair.engine.compiling import inlined, part, stage
 from meritfair.engine.random import LANES, LEVELS, ROW, ROW_2, ROW_3, advance, below, mask, next_word, sign, thresholds
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray, IntArray, WordArray
 
 # Lanes come in blocks of 64, and a block in rows. Rows of `limits`:
 _BAD = np.uint64(0)  # threshold of a good next state from bad, not pulled

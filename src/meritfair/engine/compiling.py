@@ -15,9 +15,10 @@ import os
 import pickle
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -30,9 +31,6 @@ from numba.extending import intrinsic
 
 from meritfair.core.errors import FileError, MeritfairError
 from meritfair.core.storage import write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 config: Any = numba.config
 _type_of: Any = numba.typeof

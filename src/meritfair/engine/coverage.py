@@ -8,14 +8,12 @@ out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import IntArray
 from meritfair.engine.compiling import inlined, part
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import IntArray
 
 _ELIMINATED = -1
 _LONGEST, _LENGTH = range(2)

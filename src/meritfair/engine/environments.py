@@ -15,17 +15,12 @@ generation", Harvey Mudd College, HMC-CS-2014-0905 (2014).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import FloatArray, IntArray, WordArray
+from meritfair.engine.bits import Word
 from meritfair.engine.compiling import kernel, part
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray, IntArray, WordArray
-    from meritfair.engine.bits import Word
 
 _TWO_64 = 1 << 64
 _A_HIGH = np.uint64(2549297995355413924)  # the multiplier a

@@ -14,10 +14,11 @@ episode of a plan that was made in Python. All that changes in a run is in its `
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, IntArray, WordArray
 from meritfair.engine.arrivals import draw_by_arrival
 from meritfair.engine.chains import Chains, Tally, new_chains, new_tally, start_states, walk
 from meritfair.engine.compiling import address, call, expect, inlined, kernel
@@ -55,9 +56,6 @@ from meritfair.engine.rules import (
     Rule,
 )
 from meritfair.engine.steps import Choosing, Groups, Steps, play_steps
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray, IntArray, WordArray
 
 _LANES_AT_ONCE = 2048  # words of all arms that are drawn and walked together
 _IN_PASSES_UP_TO = 128  # lotteries are drawn in passes while (K + 1) N is at most this, and K at most half of N

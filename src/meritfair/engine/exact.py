@@ -24,17 +24,13 @@ Statist. 20 (1949).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from meritfair.core.arrays import BoolArray, FloatArray, IntArray, WordArray
 from meritfair.engine.bits import ALL, NONE, ONE, trailing_zeros
 from meritfair.engine.compiling import call, kernel, part, stage
 from meritfair.engine.lotteries import COINS, DRAWN, LIMITS, ORDER, PULLS, ZERO, Drawing
 from meritfair.engine.random import LEVELS, mask, next_word, random_words, sign, threshold, toss_words
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import BoolArray, FloatArray, IntArray, WordArray
 
 _FLIPS, _RANDOM = 3, 4  # rows of `words`: whether an arm completes a pull; random bits, and what is not decided yet
 _WORDS_IN_ORDER = 4  # of 64 steps

@@ -30,14 +30,10 @@ In simulations debts hardly pass :math:`\tau + 1`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.engine.compiling import stage
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray, IntArray
 
 _MINIMUM, _DEBT, _COLUMNS = 2, 3, 4  # the first two columns are the index by state
 _OWED, _OVERDUE = 1.0, 3.0

@@ -7,12 +7,9 @@ asymptotic series beyond, so that a count costs a few additions.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from meritfair.core.arrays import FloatArray
 from meritfair.engine.compiling import part
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray
 
 TABLE = 64  # counts below this are looked up
 

@@ -14,14 +14,12 @@ trapezoid rule do. At each, the law of the number of arrivals is built up from t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.engine.compiling import part, stage
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray
 
 _NEGLIGIBLE = 1e-11
 _TINY = 1e-200  # processors are slow with the smallest of numbers

@@ -7,10 +7,12 @@ the loop over episodes. `tests` holds the two against each other.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
+from meritfair.engine.chains import Tally
 from meritfair.engine.compiling import call, part
 from meritfair.engine.rules import (
     AFFINE,
@@ -20,13 +22,9 @@ from meritfair.engine.rules import (
     PAPER,
     PESSIMISTIC,
     POWER,
+    BallRule,
 )
 from meritfair.engine.selection import smallest
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray
-    from meritfair.engine.chains import Tally
-    from meritfair.engine.rules import BallRule
 
 
 class Estimates(NamedTuple):

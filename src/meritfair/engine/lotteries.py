@@ -16,16 +16,14 @@ Statist. 43 (1972).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import ByteArray, FloatArray, IntArray, WordArray
 from meritfair.engine.bits import ALL, NONE, ONE, Word
 from meritfair.engine.compiling import part, stage
 from meritfair.engine.random import LANES, uniform
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import ByteArray, FloatArray, IntArray, WordArray
 
 ZERO = np.int64(0)  # a plain 0 has a type of its own, and functions would be compiled twice
 

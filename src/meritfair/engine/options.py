@@ -11,16 +11,13 @@ G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, WordArray
 from meritfair.engine.compiling import part, stage
 from meritfair.engine.random import open_uniform, uniform
 from meritfair.engine.rules import BERNSTEIN
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray, WordArray
 
 _NEWTON_STEPS = 60
 _LOG_BETA_HALF = 1.1447298858494002  # of Beta(1/2, 1/2), which is pi

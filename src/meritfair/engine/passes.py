@@ -8,10 +8,9 @@ behind. So an arm with nearly all the weight costs nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, IntArray, WordArray
 from meritfair.engine.bits import ALL, NONE, ONE, Word, count_ones
 from meritfair.engine.compiling import inlined, part, stage
 from meritfair.engine.lotteries import (
@@ -28,9 +27,6 @@ from meritfair.engine.lotteries import (
     take_weights,
 )
 from meritfair.engine.random import threshold, toss_words
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray, IntArray, WordArray
 
 _MISSING = 3  # row of `words`: steps that miss draws
 

@@ -38,15 +38,13 @@ and Data Mining (1996).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.engine.compiling import inlined, part, stage
 from meritfair.engine.gammas import TABLE, log_rise, rises, tabulate_logs, tabulate_slopes
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray, IntArray
 
 MAX_CLASSES = 4
 _SCALE = 1.5  # standard deviation of logit m and of log k under the hyperprior

@@ -13,14 +13,10 @@ A memory has a row for each arm; the column of (s, a) is 2 s + a after the first
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.engine.compiling import part, stage
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray, IntArray
 
 
 @part

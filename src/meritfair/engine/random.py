@@ -18,15 +18,13 @@ D. Blackman and S. Vigna, "Scrambled linear pseudorandom number generators", ACM
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, WordArray
 from meritfair.engine.bits import ALL, NONE, ONE, Word
 from meritfair.engine.compiling import part
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray, WordArray
 
 LANES = 64
 LEVELS = 9

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from meritfair.core.arrays import FloatArray
 from meritfair.engine.compiling import part
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray
 
 
 @part

@@ -8,19 +8,17 @@ for all plans, and a plan brings along only what is its own. A priority table is
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, IntArray, WordArray
 from meritfair.engine.bits import ALL, Word
+from meritfair.engine.chains import Tally
 from meritfair.engine.compiling import address, call_real, call_void, expect, inlined, own_stage, part, stage
 from meritfair.engine.random import new_source, next_word, open_uniform, thresholds, uniform
 from meritfair.engine.selection import smallest
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray, IntArray, WordArray
-    from meritfair.engine.chains import Tally
 
 
 class Choosing(NamedTuple):

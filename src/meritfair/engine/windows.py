@@ -61,16 +61,14 @@ ranked before begins now; what is overdue, because an arm could not be pulled in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, IntArray
+from meritfair.engine.bits import Word
 from meritfair.engine.compiling import part, stage
 from meritfair.engine.selection import smallest
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray, IntArray
-    from meritfair.engine.bits import Word
 
 # The columns of the windows in a memory; they come after those of the policy itself. The first four are settings, the
 # same for all arms; if they are not, because arms have joined, those of the last arm hold. The times of an arm's last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -11,16 +12,13 @@ import numpy.typing as npt
 from gymnasium.spaces import MultiBinary
 from gymnasium.vector.utils import batch_space
 
+from meritfair.core.arrays import AnyArray, FloatArray
 from meritfair.core.checks import check_budget, check_choice, check_settings, check_whole, float_array
 from meritfair.core.errors import InputError
 from meritfair.model.arms import Arms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from gymnasium.vector import VectorEnv
-
-    from meritfair.core.arrays import AnyArray, FloatArray
 
 Bits: TypeAlias = npt.NDArray[np.int8]
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import MultiBinary
 
+from meritfair.core.arrays import FloatArray
 from meritfair.gym.actions import Bits, Pulls, check_environment, check_options, check_pulls, line, renders
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from meritfair.core.arrays import FloatArray
-    from meritfair.model.arms import Arms
+from meritfair.model.arms import Arms
 
 
 class RestlessBanditEnv(gymnasium.Env[Bits, Bits]):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -13,7 +13,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from meritfair.core.arrays import AnyArray
+from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
 from meritfair.gym.actions import (
@@ -27,12 +27,7 @@ from meritfair.gym.actions import (
     renders,
     shaped,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from meritfair.core.arrays import BoolArray, FloatArray, IntArray
-    from meritfair.model.arms import Arms
+from meritfair.model.arms import Arms
 
 
 class RestlessBanditVectorEnv(VectorEnv[Bits, npt.ArrayLike, AnyArray]):

@@ -25,9 +25,10 @@ import re
 import signal
 import sys
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures import wait as wait_for_all
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -38,9 +39,6 @@ from meritfair.lab.executors import check_workers
 from meritfair.lab.tasks import differences, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
-
     _Say = Callable[[str], None]
 
 CONNECT = 10.0  # seconds to reach a scheduler, at first or again

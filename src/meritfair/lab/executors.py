@@ -17,17 +17,15 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
-from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, cast
+from typing import IO, Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import MeritfairError
 from meritfair.core.machine import available_cores
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -7,12 +7,9 @@ inconclusive between: true, false and None, as in `Verdict.holds`.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from meritfair.simulation.bootstrap import Interval, interval_of, ratio, spread, weights
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 __all__ = [
     "above",

@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +26,11 @@ from meritfair.core.texts import several
 from meritfair.lab.spec import Setting
 from meritfair.lab.store import DamagedShardError, Manifest, Store
 from meritfair.lab.tasks import CURVES, Outcome, join
-from meritfair.simulation.bootstrap import interval_row, intervals
+from meritfair.simulation.bootstrap import Interval, interval_row, intervals
 from meritfair.simulation.columns import COLUMNS
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     import pandas as pd
-
-    from meritfair.simulation.bootstrap import Interval
 
 SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 # what people are shown of the measures, the rest is in files of numbers

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from meritfair import datasets
 from meritfair.core.checks import (
@@ -33,19 +33,15 @@ from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.machine import check_size
 from meritfair.core.parsing import split_settings
 from meritfair.model.allocation import check_bounds
+from meritfair.model.arms import Arms
 from meritfair.model.confidence import BALLS
 from meritfair.model.criterion import Confidence, Criterion
 from meritfair.model.exposure import DESIGNS, check_design
 from meritfair.model.merit import merit_from_text
 from meritfair.policies import registry
+from meritfair.policies.base import Policy
+from meritfair.simulation.run import Run
 from meritfair.simulation.simulate import simulate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from meritfair.model.arms import Arms
-    from meritfair.policies.base import Policy
-    from meritfair.simulation.run import Run
 
 _Value = TypeVar("_Value")
 _MARK = "@"  # between the name of arms of your own and their checksum

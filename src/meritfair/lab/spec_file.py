@@ -10,10 +10,12 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from meritfair.core.checks import check_settings
 from meritfair.core.errors import FileError, InputError
@@ -22,12 +24,7 @@ from meritfair.core.storage import check_readable, check_suffix
 from meritfair.core.tables import SUFFIXES
 from meritfair.datasets import read_arms
 from meritfair.lab.spec import Setting, Spec, SpecError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from os import PathLike
-
-    from meritfair.model.arms import Arms
+from meritfair.model.arms import Arms
 
 _NEEDED = ("datasets", "sizes", "policies", "episodes")
 _KEYS = (*_NEEDED, *sorted({f.name for f in dataclasses.fields(Spec)} - {*_NEEDED, "own_arms"}))

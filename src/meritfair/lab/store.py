@@ -12,21 +12,19 @@ arms of your own; ``spec.toml`` is the spec as it was given, if it was a file.
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from meritfair.core.errors import FileError
 from meritfair.core.sealed import check_shard
 from meritfair.core.storage import lock, naming, write_whole
 from meritfair.lab.spec import Setting
 from meritfair.lab.tasks import Outcome, Task, differences, read_shard, versions
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _SUFFIX = ".parquet"
 MANIFEST, SPEC = "sweep.json", "spec.toml"

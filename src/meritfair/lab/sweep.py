@@ -11,10 +11,12 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor, CancelledError, wait
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from meritfair.core.errors import FileError, InputError, MeritfairError
 from meritfair.core.machine import available_cores
 from meritfair.core.parsing import split_settings
-from meritfair.core.progress import following
+from meritfair.core.progress import Progress, following
 from meritfair.lab.executors import check_workers, processes
 from meritfair.lab.spec import Setting, Spec
 from meritfair.lab.spec_file import SpecFile
@@ -31,12 +33,7 @@ from meritfair.lab.tasks import Outcome, Task, TaskError, join, play, play_shard
 from meritfair.lab.tasks import tasks as tasks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from concurrent.futures import Executor, Future
-    from contextlib import AbstractContextManager
-    from os import PathLike
-
-    from meritfair.core.progress import Progress
 
     _Tell = Callable[[str, int, int], None]
 

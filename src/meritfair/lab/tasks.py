@@ -15,27 +15,24 @@ import inspect
 import json
 import sys
 import traceback
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import meritfair
+from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.machine import check_memory
 from meritfair.core.parsing import split_settings
 from meritfair.core.sealed import pack_shard, unpack_shard
+from meritfair.lab.spec import Setting, Spec
 from meritfair.policies import registry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
-    from meritfair.lab.spec import Setting, Spec
-    from meritfair.simulation.run import Run
+from meritfair.simulation.run import Run
 
 CURVES = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward")
 RUNS_PER_TASK = 10

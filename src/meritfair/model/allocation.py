@@ -19,18 +19,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import BoolArray, FloatArray
 from meritfair.core.checks import check_budget, check_merit, float_array, probabilities
 from meritfair.core.deprecation import Renamed
 from meritfair.core.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import BoolArray, FloatArray
 
 _SAMPLE = 1000
 _LAST_DIGITS = 1e-13

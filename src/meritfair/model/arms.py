@@ -7,23 +7,17 @@ or not (0). All that sets it apart is the probability that its next state is goo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from meritfair.core.arrays import frozen
+from meritfair.core.arrays import FloatArray, frozen
 from meritfair.core.checks import check_number, float_array
 from meritfair.core.errors import InputError
 from meritfair.model.benefit import benefit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray
 
 _SUM_TOLERANCE = 1e-9
 

@@ -19,19 +19,14 @@ it is an error that names the arm.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import float_array, probabilities
 from meritfair.core.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray
 
 
 def steady_state(

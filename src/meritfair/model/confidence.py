@@ -40,24 +40,20 @@ logarithm", Ann. Math. Statist. 41 (1970).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import BoolArray, FloatArray
 from meritfair.core.checks import check_choice, check_number, check_whole, float_array
 from meritfair.core.deprecation import warn_renamed
 from meritfair.core.errors import InputError
 from meritfair.model.counts import Counts
 from meritfair.model.posterior import Prior, fit_prior, log_beta
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import BoolArray, FloatArray
 
 _STATES = 2
 _ACTIONS = 2

@@ -7,18 +7,13 @@ Arrays may carry leading axes, such as one for independent runs; all formulas go
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from meritfair.core.arrays import frozen
+from meritfair.core.arrays import FloatArray, IntArray, frozen
 from meritfair.core.checks import check_whole, float_array
 from meritfair.core.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, init=False, eq=False)

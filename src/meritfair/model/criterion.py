@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_choice, check_number, float_array
 from meritfair.core.deprecation import warn_renamed
 from meritfair.core.errors import InputError
@@ -27,13 +30,6 @@ from meritfair.model.allocation import check_bounds
 from meritfair.model.confidence import BALLS
 from meritfair.model.exposure import check_design, fair_exposure
 from meritfair.model.merit import Exponential, Merit, merit_from_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray
 
 Bound: TypeAlias = "float | Sequence[float]"  # one number for all arms, or one for each
 _Parameters = ParamSpec("_Parameters")

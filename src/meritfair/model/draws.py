@@ -15,18 +15,15 @@ Markov chain, from which the joint probabilities follow.
 from __future__ import annotations
 
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import BoolArray, FloatArray
 from meritfair.core.checks import check_budget, check_choice, check_merit, check_whole, float_array
 from meritfair.core.errors import InputError
 from meritfair.model.exposure import DESIGNS, check_design, fair_exposure
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import BoolArray, FloatArray
 
 _ROUNDING = 1e-9
 _MOST_ORDERS = 8  # arms whose orders are all gone through

@@ -19,18 +19,15 @@ nothing moves. Merits may span hundreds of orders of magnitude.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_budget, check_choice, check_merit
 from meritfair.core.errors import InputError
 from meritfair.model.allocation import allocate
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray
 
 DESIGNS = ("sequential", "exact", "systematic")  # in the order of engine.rules
 

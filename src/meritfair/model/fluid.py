@@ -45,19 +45,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import check_budget, check_choice, float_array
 from meritfair.core.errors import InputError
 from meritfair.model.benefit import steady_state
 from meritfair.model.whittle import whittle_index
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray, IntArray
 
 WELFARES = ("maximin", "nash")
 _NOTHING = 1e-13  # a step that changes a group's mean reward by less is left to the second phase

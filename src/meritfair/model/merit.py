@@ -13,22 +13,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_choice, check_number, check_settings
 from meritfair.core.errors import InputError
 from meritfair.core.parsing import join_settings, split_inner
 from meritfair.engine.rules import AFFINE, EXPONENTIAL, LOGISTIC, POWER, MeritRule
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray
 
 _LARGEST_EXPONENT = 700.0  # e^700 is about 1e304: the largest round number before doubles overflow
 _GRID = np.linspace(-1.0, 1.0, 2001)

@@ -19,20 +19,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from meritfair.core.arrays import frozen
+from meritfair.core.arrays import FloatArray, frozen
 from meritfair.core.checks import check_whole, float_array
 from meritfair.core.deprecation import Renamed
 from meritfair.core.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray
-    from meritfair.model.counts import Counts
+from meritfair.model.counts import Counts
 
 _log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 

@@ -48,18 +48,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import check_budget, check_number, float_array
 from meritfair.core.errors import InputError
 from meritfair.model.benefit import steady_state
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray, IntArray
 
 _STRAIGHT = 1e-12  # an arm that bends by less counts as straight, so that rounding cannot tell equal arms apart
 _ROUNDING = 1e-12

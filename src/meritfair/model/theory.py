@@ -18,23 +18,19 @@ regret grows, not how large it is. How small regret can be is said by :func:`inf
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_budget, check_number, check_whole, float_array
 from meritfair.core.errors import InputError
 from meritfair.model.allocation import allocate, shared_error
+from meritfair.model.arms import Arms
 from meritfair.model.benefit import benefit_gradient, by_state_and_action, steady_state
 from meritfair.model.exposure import fair_exposure, merit_share
-from meritfair.model.merit import Exponential
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray
-    from meritfair.model.arms import Arms
-    from meritfair.model.merit import Merit
+from meritfair.model.merit import Exponential, Merit
 
 __all__ = [
     "benefit_error_bound",

@@ -33,30 +33,26 @@ The prior is taken for granted: where it was itself fitted to the counts, interv
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from meritfair.core.arrays import frozen
+from meritfair.core.arrays import FloatArray, frozen
 from meritfair.core.checks import check_budget, check_choice, check_number, check_whole
 from meritfair.core.deprecation import warn_renamed
 from meritfair.core.errors import InputError
-from meritfair.core.progress import following
+from meritfair.core.progress import Progress, following
 from meritfair.core.seeding import fresh_seed, stream
 from meritfair.model.allocation import shared_error
 from meritfair.model.benefit import benefit, benefit_gradient
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
 from meritfair.model.merit import Merit
+from meritfair.model.posterior import Posterior
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from meritfair.core.arrays import FloatArray
-    from meritfair.core.progress import Progress
-    from meritfair.model.posterior import Posterior
-
     Tell: TypeAlias = Callable[[int, int], None]
     Ends: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # of benefit, then of exposure
 

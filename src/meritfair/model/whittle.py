@@ -73,18 +73,13 @@ P. Whittle, "Restless bandits: activity allocation in a changing world", J. Appl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_number, probabilities
 from meritfair.core.errors import InputError
 from meritfair.model.benefit import by_state_and_action
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray
 
 _RESOLUTION = float(np.finfo(np.float64).eps)
 

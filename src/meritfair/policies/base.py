@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy.typing as npt
 
 from meritfair.core.checks import check_choice
 from meritfair.core.deprecation import Renamed, warn_renamed
 from meritfair.core.errors import InputError
-from meritfair.model.criterion import plain
+from meritfair.datasets.logs import StateLog
+from meritfair.engine.rules import Rule
+from meritfair.model.criterion import Confidence, Criterion, plain
 from meritfair.policies.learner import Learner
+from meritfair.policies.plans import Plan
 from meritfair.policies.record import Record
 from meritfair.policies.view import KNOWN, KNOWN_OR_ESTIMATED, View
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy.typing as npt
-
-    from meritfair.datasets.logs import StateLog
-    from meritfair.engine.rules import Rule
-    from meritfair.model.criterion import Confidence, Criterion
-    from meritfair.policies.plans import Plan
 
 
 class Policy(ABC):

@@ -6,20 +6,15 @@ numbers 0, 1, 2, … that pandas gives by itself, is taken by position. pandas i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import check_known, float_array
 from meritfair.core.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray, IntArray
 
 UNKNOWN = -1
 Bits: TypeAlias = "npt.ArrayLike | Sequence[float | None] | Mapping[str, float | None]"  # 0 and 1, or missing

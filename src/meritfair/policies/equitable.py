@@ -22,14 +22,15 @@ Framework Inspired By Digital Health", 2023.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from meritfair.core.arrays import frozen
+from meritfair.core.arrays import FloatArray, IntArray, frozen
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError
 from meritfair.model.criterion import Confidence
@@ -38,11 +39,6 @@ from meritfair.model.whittle import whittle_index
 from meritfair.policies.base import Policy, check_estimate
 from meritfair.policies.plans import PriorityTable
 from meritfair.policies.view import KNOWN, View
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from meritfair.core.arrays import FloatArray, IntArray
 
 Labels: TypeAlias = "str | Sequence[str | int]"
 _ROUNDING = 1e-10

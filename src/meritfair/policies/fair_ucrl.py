@@ -55,10 +55,11 @@ S. Wang, G. Xiong and J. Li, "Online Restless Multi-Armed Bandits with Long-Term
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.errors import InputError, MeritfairError
 from meritfair.model.confidence import Ball
 from meritfair.model.criterion import Bound, Confidence, bound_setting
@@ -66,9 +67,6 @@ from meritfair.model.whittle import whittle_index
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import StepLearner
 from meritfair.policies.view import View
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray
 
 _ROUNDING = 1e-9  # minimums may miss the budget by this much in all
 _LEVEL = 1e-7  # what HiGHS may be wrong by

@@ -33,10 +33,11 @@ Restless Bandit Based Resource Allocation", 2020.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
 from meritfair.core.machine import check_memory
@@ -45,9 +46,6 @@ from meritfair.model.whittle import check_discount, whittle_index
 from meritfair.policies.base import Policy, check_estimate
 from meritfair.policies.plans import StepLearner
 from meritfair.policies.view import KNOWN, View
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray
 
 _SHORTEST = 15  # the shortest window of the paper's experiments
 

@@ -23,34 +23,29 @@ import functools
 import itertools
 import secrets
 import threading
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.core.checks import check_known, check_whole
 from meritfair.core.errors import FileError, InputError
 from meritfair.core.storage import check_suffix
+from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
+from meritfair.model.counts import Counts
 from meritfair.policies import learner_file
-from meritfair.policies.by_name import UNKNOWN, bits
+from meritfair.policies.by_name import UNKNOWN, Bits, bits
 from meritfair.policies.drawing import Observed, Situation
 from meritfair.policies.plans import Plan, check_plan
 from meritfair.policies.record import Origin, Record, as_list, check_names, generator
 from meritfair.policies.rows import Known, Rows, part
 from meritfair.policies.view import Planner, View
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from os import PathLike
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import BoolArray, FloatArray, IntArray
-    from meritfair.datasets.logs import StateLog
-    from meritfair.model.counts import Counts
-    from meritfair.policies.by_name import Bits
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")

@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,11 +25,7 @@ from meritfair.core.errors import FileError, InputError
 from meritfair.core.sealed import seal, unseal
 from meritfair.core.storage import check_readable, locked, write_whole
 from meritfair.policies.rows import part
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from meritfair.policies.view import Planner
+from meritfair.policies.view import Planner
 
 FORMAT = "meritfair-learner-3"
 _SECOND_FORMAT = "meritfair-learner-2"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from meritfair.core.errors import InputError
 from meritfair.policies.base import Policy, check_name
+from meritfair.policies.plans import Plan
 from meritfair.policies.view import View
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from meritfair.policies.plans import Plan
 
 
 def policy_from_function(function: Callable[..., Plan], name: str | None = None) -> type[Policy]:

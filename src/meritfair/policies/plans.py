@@ -14,11 +14,14 @@ one entry for each run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.core.checks import check_merit, float_array
 from meritfair.core.deprecation import Renamed
 from meritfair.core.errors import InputError
@@ -26,15 +29,7 @@ from meritfair.engine.rules import ROTATION, SEQUENTIAL
 from meritfair.model.allocation import check_bounds
 from meritfair.model.draws import draw, draw_exposures
 from meritfair.model.exposure import DESIGNS, check_design, fair_exposure, merit_share
-from meritfair.policies.drawing import Mixture, Ranking
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import BoolArray, FloatArray, IntArray
-    from meritfair.policies.drawing import Draw, Observed, Situation, Step
+from meritfair.policies.drawing import Draw, Mixture, Observed, Ranking, Situation, Step
 
 _SMALLEST = 1e-300  # a merit must be positive
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import IntArray
 from meritfair.core.checks import check_budget, check_whole
 from meritfair.core.errors import InputError
 from meritfair.core.seeding import fresh_seed, stream
@@ -15,13 +17,6 @@ from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
 from meritfair.policies.learner_file import Saves, saves_of
 from meritfair.policies.rows import Known, Rows, array_of, part
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, TypeVar
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar
 
 from meritfair.core.checks import check_kind, check_known, check_settings
 from meritfair.core.errors import InputError
@@ -34,10 +35,6 @@ from meritfair.policies.thompson_whittle import ThompsonWhittle
 from meritfair.policies.uc_whittle import UCWhittle
 from meritfair.policies.whittle import Myopic, Whittle
 from meritfair.policies.wiql import WIQL
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from importlib.metadata import EntryPoint
 
 _GROUP = "meritfair.policies"
 _Anything = TypeVar("_Anything")

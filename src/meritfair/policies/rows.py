@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 from meritfair.core.checks import float_array
 from meritfair.core.errors import InputError
 from meritfair.model.counts import Counts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 
 _BITS = 63  # of a word that stays positive
 

@@ -13,19 +13,17 @@ Y. H. Jung and A. Tewari, "Regret Bounds for Thompson Sampling in Episodic Restl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.errors import InputError
 from meritfair.model.posterior import Prior
 from meritfair.model.whittle import check_discount, whittle_index
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
 from meritfair.policies.view import View
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray
 
 
 @dataclass(frozen=True)

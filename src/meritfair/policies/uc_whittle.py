@@ -37,10 +37,11 @@ AAAI 2023.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_choice
 from meritfair.model.confidence import confidence_radius
 from meritfair.model.criterion import Confidence
@@ -48,9 +49,6 @@ from meritfair.model.whittle import check_discount, largest_whittle_index, whitt
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import PriorityTable
 from meritfair.policies.view import View
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray
 
 _BOUNDS = ("value", "penalty", "extreme")
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+import numpy as np
+
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.deprecation import Renamed
 from meritfair.model.confidence import ESTIMATES, Ball
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from meritfair.core.arrays import FloatArray, IntArray
-    from meritfair.model.counts import Counts
-    from meritfair.policies.plans import Plan
+from meritfair.model.counts import Counts
+from meritfair.policies.plans import Plan
 
 KNOWN = "known"
 KNOWN_OR_ESTIMATED = (KNOWN, *ESTIMATES)  # which arms a policy plans for: the true ones, or an estimate

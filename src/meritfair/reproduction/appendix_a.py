@@ -21,6 +21,7 @@ which arms are favoured; here arms are in order of their benefit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,18 +30,15 @@ import numpy as np
 from meritfair.core.figures import new_figure
 from meritfair.core.parsing import join_settings
 from meritfair.lab.resampling import span
+from meritfair.lab.tasks import Outcome
 from meritfair.reproduction.appendix_a_claims import AS_GOOD, STRENGTHS, VERSIONS, Evidence, Pair, Panel, Player
 from meritfair.reproduction.artefact import Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.prose import Rows, compose, span_percent, standing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.lab.tasks import Outcome
 
 _DATASET, _SIZES = "synthetic-alternate", ((5, 1), (10, 2))
 _EPISODES = 1000

@@ -23,20 +23,17 @@ holds if it surely does in every such pair, by a 95 % interval each, and does no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, weights
 from meritfair.simulation.bootstrap import Interval, interval, ratio_interval
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from meritfair.core.arrays import FloatArray
 
 STRENGTHS = (1, 3, 10, 100)
 # how FaWT-Q learns, by the policy's setting; the first is that of its own authors, by which claims are judged

@@ -10,6 +10,7 @@ to other arms to be Optimal's: half the L1 distance of their exposures, divided 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
@@ -17,23 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, spread, weights
+from meritfair.lab.tasks import Outcome
 from meritfair.model.exposure import merit_share
 from meritfair.model.merit import Exponential
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.growth import exponents
 from meritfair.reproduction.panels import USUAL, Panel, draw_grid, growth_rows, make_panel
 from meritfair.reproduction.prose import Rows, compose, place
+from meritfair.simulation.bootstrap import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import FloatArray
-    from meritfair.lab.tasks import Outcome
-    from meritfair.simulation.bootstrap import Interval
 
 _ALL = (1, 3, 10)
 _USUAL_C = 3

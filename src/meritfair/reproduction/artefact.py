@@ -7,7 +7,7 @@ a verdict for each claim of the paper, all computed; its words are in a template
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,8 +15,6 @@ from meritfair.lab.spec import Setting, Spec
 from meritfair.lab.tasks import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.figure import Figure
 
 # the authors' instances; for CPAP those that their Table 1 fits

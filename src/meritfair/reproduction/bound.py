@@ -14,29 +14,27 @@ both states and both actions of an arm. It is looked at here too, as the theorem
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.arrays import BoolArray, FloatArray
 from meritfair.core.figures import Band, draw_band, new_figure
 from meritfair.lab.resampling import below, every
+from meritfair.lab.tasks import Outcome
 from meritfair.model import theory
+from meritfair.model.merit import Merit
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
 from meritfair.reproduction.prose import Rows, compose, place
 from meritfair.simulation.bootstrap import interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import BoolArray, FloatArray
-    from meritfair.lab.tasks import Outcome
-    from meritfair.model.merit import Merit
 
 _SIZE = (5, 1)
 _STRENGTHS = (1, 3, 10)

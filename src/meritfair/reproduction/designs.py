@@ -19,6 +19,7 @@ episode has less of it, with the sequential one it comes to rest at the part abo
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -26,8 +27,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.figures import Band, draw_band, new_figure
 from meritfair.lab.resampling import above, below, every
+from meritfair.lab.tasks import Outcome
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
 from meritfair.reproduction.growth import SUBLINEAR, between, exponent, is_sublinear
@@ -35,13 +38,8 @@ from meritfair.reproduction.prose import compose, place
 from meritfair.simulation.bootstrap import Interval, interval, ratio_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import FloatArray
-    from meritfair.lab.tasks import Outcome
 
 _SIZES = ((10, 2), (20, 4), (40, 8), (100, 20))
 _LEARNED = (20, 4)

@@ -13,12 +13,15 @@ otherwise. The claims are about 10,000 episodes, so a quick look never says that
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.figures import Band, draw_band, new_figure
 from meritfair.lab.resampling import every
+from meritfair.lab.tasks import Outcome
 from meritfair.model.theory import information_limit
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
@@ -26,13 +29,8 @@ from meritfair.reproduction.prose import Rows, compose, place
 from meritfair.simulation.bootstrap import Interval, interval, ratio_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import FloatArray
-    from meritfair.lab.tasks import Outcome
 
 _SIZES = ((5, 1), (20, 4), (100, 20))
 _SHOWN = 20  # the number of arms whose curves are drawn

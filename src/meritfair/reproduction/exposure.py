@@ -10,25 +10,22 @@ to merit, Eq. (2).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import above, below
+from meritfair.lab.tasks import Outcome
 from meritfair.reproduction.artefact import Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.prose import compose
 from meritfair.simulation.bootstrap import Interval, interval
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import FloatArray
-    from meritfair.lab.tasks import Outcome
 
 _DATASET, _SIZE = "synthetic", (5, 1)
 _LABELS = {"optimal": "Optimal", "merit-fair": "MF-RMAB"}

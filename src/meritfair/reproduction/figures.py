@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meritfair.core.figures import Band, thousands
+from meritfair.lab.tasks import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.lab.tasks import Outcome
 
 # those of the style that everyone can tell apart, one for each role, the same in all figures
 COLORS = {

@@ -13,18 +13,14 @@ neither.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.lab.resampling import above, below, every, interval_of, weights
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from meritfair.core.arrays import FloatArray
-    from meritfair.lab.tasks import Outcome
-    from meritfair.simulation.bootstrap import Interval
+from meritfair.lab.tasks import Outcome
+from meritfair.simulation.bootstrap import Interval
 
 SUBLINEAR, LINEAR = 0.75, 0.95
 _FROM = 0.1  # the part of a run that is left out

@@ -9,6 +9,7 @@ logarithmic where growth matters: there :math:`T^\alpha` is a straight line with
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,15 +17,12 @@ from meritfair.core.figures import Band, draw_band
 from meritfair.reproduction.artefact import DATASETS, Results, Scale
 from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
 from meritfair.reproduction.growth import exponent
+from meritfair.reproduction.prose import Rows
 from meritfair.simulation.bootstrap import Interval, interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.reproduction.prose import Rows
 
 _DECADES = 1000  # logarithmic axes begin at this part of the run
 

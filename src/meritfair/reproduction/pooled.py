@@ -11,13 +11,16 @@ same runs, with a 95 % bootstrap interval. Up to 2 % either way counts as nothin
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.figures import Band, draw_band, new_figure
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, weights
+from meritfair.lab.tasks import Outcome
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.estimates import ESTIMATORS, Curves, draw_curves
 from meritfair.reproduction.figures import COLORS, add_legend, band
@@ -26,13 +29,8 @@ from meritfair.reproduction.prose import Rows, compose
 from meritfair.simulation.bootstrap import Interval, interval, ratio_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import FloatArray
-    from meritfair.lab.tasks import Outcome
 
 _SIZE = (100, 20)
 _ROUNDS = 50

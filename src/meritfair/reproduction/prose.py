@@ -22,18 +22,16 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+import jinja2
 
 from meritfair.core.errors import MissingExtraError
 from meritfair.core.texts import several
 from meritfair.lab.resampling import above, below, interval_columns, percent, shown, span, tally
+from meritfair.lab.spec import Setting
 from meritfair.reproduction.artefact import DATASETS, Findings, PaperTable, Scale, Verdict
 from meritfair.simulation.bootstrap import Interval
-
-if TYPE_CHECKING:
-    import jinja2
-
-    from meritfair.lab.spec import Setting
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)

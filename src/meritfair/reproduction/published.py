@@ -24,18 +24,16 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.seeding import stream
 from meritfair.lab.resampling import interval_of, weights
+from meritfair.lab.tasks import Outcome
 from meritfair.reproduction.artefact import DATASETS, SIZES
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray
-    from meritfair.lab.tasks import Outcome
-    from meritfair.simulation.bootstrap import Interval
+from meritfair.simulation.bootstrap import Interval
 
 RUNS, EPISODES = 30, 10_000  # of the paper
 MEASURES = {"t0": "first_valid_episode", "G": "coverage_gap"}

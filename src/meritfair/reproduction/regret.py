@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, spread, weights
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Results, Scale, Specs
@@ -38,8 +39,6 @@ from meritfair.simulation.bootstrap import Interval, ratio_interval
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import FloatArray
 
 _CALM = "cpap:reseed=false"  # whose arms differ least, so the variance of others is compared with it
 _N_ARMS = 10

@@ -19,23 +19,21 @@ import base64
 import io
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import meritfair
 from meritfair.core.figures import house_style
 from meritfair.core.storage import write_whole
 from meritfair.core.tables import latex_table, write_table
+from meritfair.lab.spec import Spec
+from meritfair.reproduction.artefact import Findings, PaperTable, Scale, Verdict
 from meritfair.reproduction.prose import count_verdicts, environment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from matplotlib.figure import Figure
-
-    from meritfair.lab.spec import Spec
-    from meritfair.reproduction.artefact import Findings, PaperTable, Scale, Verdict
 
 SUFFIXES = (".svg", ".png", ".pdf")
 _DPI = 120

@@ -9,18 +9,21 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.util import find_spec
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meritfair.core.checks import check_known
 from meritfair.core.errors import FileError, MeritfairError, MissingExtraError
 from meritfair.core.machine import available_cores
-from meritfair.core.progress import following
+from meritfair.core.progress import Progress, following
 from meritfair.core.texts import duration, several
 from meritfair.lab.executors import check_workers, processes
 from meritfair.lab.store import Store
@@ -31,12 +34,7 @@ from meritfair.reproduction.artefact import Artefact, Scale
 from meritfair.reproduction.report import SUFFIXES, Report, Section, save_figure, save_tables, write_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
-    from contextlib import AbstractContextManager
-    from os import PathLike
-
-    from meritfair.core.progress import Progress
 
 FULL = Scale()
 QUICK = Scale(episodes=1000, runs=10, quick=True)

@@ -12,28 +12,26 @@ within sampling error of each other.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, weights
+from meritfair.lab.tasks import Outcome
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.prose import Rows, compose
 from meritfair.reproduction.published import ALPHA, COMPARISONS, EPISODES, MEASURES, RUNS, Cell, make_cell, printed
+from meritfair.simulation.bootstrap import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import FloatArray
-    from meritfair.lab.tasks import Outcome
-    from meritfair.simulation.bootstrap import Interval
 
 _LOW = 40  # what the text says t0 stays below
 _MARKERS = dict(zip(DATASETS.values(), "os^", strict=True))

@@ -12,29 +12,26 @@ import math
 import platform
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import llvmlite.binding
 import numba
 import numpy as np
 
 import meritfair
+from meritfair.core.arrays import FloatArray
 from meritfair.core.machine import available_cores
 from meritfair.datasets import instances, synthetic
+from meritfair.model.arms import Arms
 from meritfair.model.exposure import merit_share
 from meritfair.model.merit import Exponential
+from meritfair.policies.base import Policy
 from meritfair.policies.merit_fair import MeritFair
 from meritfair.policies.whittle import Myopic
+from meritfair.simulation.run import Run
 from meritfair.simulation.simulate import simulate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from meritfair.core.arrays import FloatArray
-    from meritfair.model.arms import Arms
-    from meritfair.policies.base import Policy
-    from meritfair.simulation.run import Run
 
 SIZES = ((5, 1), (10, 2), (20, 4), (40, 8), (100, 20))
 SETTINGS: dict[str, dict[str, str]] = {

@@ -12,21 +12,17 @@ Ratios are ratios of means, not means of ratios, so that a run in which little c
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import float_array
 from meritfair.core.errors import InputError
 from meritfair.core.seeding import stream
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray, IntArray
 
 RESAMPLES = 2000
 _ENDS = (0.025, 0.975)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from meritfair.simulation.bootstrap import Interval
+from meritfair.simulation.bootstrap import Interval
 
 
 class Column(NamedTuple):

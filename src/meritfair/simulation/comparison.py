@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -32,7 +33,7 @@ import numpy as np
 from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.machine import check_size
 from meritfair.core.parsing import as_inner, join_settings
-from meritfair.core.progress import following, in_parts
+from meritfair.core.progress import Progress, following, in_parts
 from meritfair.core.seeding import fresh_seed
 from meritfair.core.storage import check_suffix
 from meritfair.core.tables import SUFFIXES as NUMBERS
@@ -42,22 +43,18 @@ from meritfair.model.arms import Arms
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
 from meritfair.model.merit import Merit
 from meritfair.policies import registry
+from meritfair.policies.base import Policy
+from meritfair.policies.plans import Plan
 from meritfair.simulation.bootstrap import Interval, interval_row
 from meritfair.simulation.columns import COLUMNS
 from meritfair.simulation.metrics import intervention_benefit, price_of_fairness
+from meritfair.simulation.run import Run
 from meritfair.simulation.simulate import arms_of_runs, make_policy, simulate
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.progress import Progress
-    from meritfair.policies.base import Policy
-    from meritfair.policies.plans import Plan
-    from meritfair.simulation.run import Run
 
 SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 ORACLE = "°"  # marks a policy that knows the true arms

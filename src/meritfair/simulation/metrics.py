@@ -13,18 +13,13 @@ rewards of a policy, of nobody pulled and of the best policy that is not asked t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.core.checks import float_array
 from meritfair.core.errors import InputError
 from meritfair.simulation.bootstrap import RESAMPLES, Interval, interval, ratio_interval
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "Interval",

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.errors import InputError
 from meritfair.core.figures import Band, draw_band, evenly, thousands, two_panels
 from meritfair.core.texts import for_figure
+from meritfair.simulation.bootstrap import Interval
+from meritfair.simulation.comparison import Comparison
+from meritfair.simulation.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import FloatArray, IntArray
-    from meritfair.simulation.bootstrap import Interval
-    from meritfair.simulation.comparison import Comparison
-    from meritfair.simulation.run import Run
 
 __all__ = [
     "ExposureBars",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from meritfair.model.criterion import plain
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import FloatArray
-    from meritfair.model.criterion import Confidence, Criterion
+from meritfair.core.arrays import FloatArray
+from meritfair.model.criterion import Confidence, Criterion, plain
 
 
 @dataclass(frozen=True, eq=False)

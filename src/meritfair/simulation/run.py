@@ -8,13 +8,16 @@ npz, with its settings, seed and versions inside.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import FileError
 from meritfair.core.sealed import load_arrays, save_arrays, seal, unseal
@@ -28,14 +31,9 @@ from meritfair.simulation import metrics
 from meritfair.simulation.bootstrap import Interval, interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from os import PathLike
-
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 
 _FORMAT = "meritfair-run-2"
 _SUFFIXES = (".parquet", ".npz")

@@ -14,14 +14,16 @@ generators of its own, so its numbers depend on the seed and its own number alon
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numba.core.errors import NumbaError
 
+from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 from meritfair.core.errors import InputError
 from meritfair.core.seeding import sequence
 from meritfair.engine.coverage import coverage_gaps
@@ -40,25 +42,18 @@ from meritfair.engine.episodes import (
     stages,
     tightener,
 )
-from meritfair.engine.rules import EXPONENTIAL, FIXED, GREEDY, OPTIMISTIC, POOLED, SEQUENTIAL, MeritRule, Rule
+from meritfair.engine.rules import EXPONENTIAL, FIXED, GREEDY, OPTIMISTIC, POOLED, SEQUENTIAL, BallRule, MeritRule, Rule
 from meritfair.engine.steps import NO_GROUPS, Choosing, Groups, Steps, choosing, new_groups, new_steps
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import Ball
 from meritfair.model.counts import Counts
 from meritfair.model.criterion import Criterion
 from meritfair.model.exposure import merit_share
-from meritfair.policies.plans import check_plan
+from meritfair.policies.base import Policy
+from meritfair.policies.plans import Plan, StepFunctions, check_plan
 from meritfair.policies.view import View
 from meritfair.simulation import metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
-    from meritfair.engine.rules import BallRule
-    from meritfair.policies.base import Policy
-    from meritfair.policies.plans import Plan, StepFunctions
-    from meritfair.simulation.problem import Problem
+from meritfair.simulation.problem import Problem
 
 _GLANCE = 0.1  # seconds between looks at how far the runs are
 _NO_MERIT = MeritRule(EXPONENTIAL, 0.0, 0.0)

@@ -10,8 +10,8 @@ Each run draws from streams of its own, so its numbers do not depend on how many
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numba
 import numpy as np
@@ -20,22 +20,17 @@ import meritfair
 from meritfair.core.checks import check_budget, check_flag, check_kind, check_whole
 from meritfair.core.errors import InputError
 from meritfair.core.machine import available_cores, check_size
-from meritfair.core.progress import following
+from meritfair.core.progress import Progress, following
 from meritfair.core.seeding import fresh_seed
 from meritfair.model.arms import Arms
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.policies.own import as_policy
+from meritfair.policies.plans import Plan
 from meritfair.simulation.problem import Problem
 from meritfair.simulation.run import Run
 from meritfair.simulation.runner import play
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from meritfair.core.progress import Progress
-    from meritfair.policies.plans import Plan
 
 
 def _of_policy(_arms: Any, policy: Any, **_: Any) -> tuple[Criterion, Confidence]:

@@ -19,17 +19,12 @@ judged.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from meritfair.testing.cases import Case, Check
+from meritfair.testing.cases import AnyPolicy, Case, Check
 from meritfair.testing.fairness import check_exposures, check_pulls, check_relabelling, check_ties
 from meritfair.testing.judging import ConformanceError
 from meritfair.testing.live import check_join_and_leave, check_learner_and_simulation, check_missing, check_sizes
 from meritfair.testing.planning import check_constant, check_no_secrets, check_runs_together
 from meritfair.testing.repeating import check_restart, check_runs, check_seeds
-
-if TYPE_CHECKING:
-    from meritfair.testing.cases import AnyPolicy
 
 __all__ = [
     "CHECKS",

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.errors import InputError
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
 from meritfair.policies import registry
-from meritfair.policies.learner import Learner
+from meritfair.policies.base import Policy
+from meritfair.policies.learner import Choice, Learner
 from meritfair.policies.own import as_policy
+from meritfair.policies.plans import Plan
 from meritfair.policies.view import View
+from meritfair.simulation.run import Run
 from meritfair.simulation.simulate import simulate
 from meritfair.testing.judging import ConformanceError, check_choice, difference, fail, parts, same
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import FloatArray, IntArray
-    from meritfair.policies.base import Policy
-    from meritfair.policies.learner import Choice
-    from meritfair.policies.plans import Plan
-    from meritfair.simulation.run import Run
 
 AnyPolicy: TypeAlias = "Policy | Callable[..., Plan] | str"
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.model.counts import Counts
+from meritfair.policies.learner import Learner
 from meritfair.policies.plans import StepLearner
 from meritfair.policies.view import View
-from meritfair.testing.cases import as_check, with_other_rngs
+from meritfair.simulation.run import Run
+from meritfair.testing.cases import Case, Script, as_check, with_other_rngs
 from meritfair.testing.judging import EXACT, check_choice, differ, fail, limit
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
-    from meritfair.policies.learner import Learner
-    from meritfair.simulation.run import Run
-    from meritfair.testing.cases import Case, Script
 
 
 @as_check

@@ -22,16 +22,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
-    from meritfair.policies.learner import Choice
-    from meritfair.policies.plans import Plan
+from meritfair.core.arrays import AnyArray, FloatArray, IntArray
+from meritfair.policies.learner import Choice
+from meritfair.policies.plans import Plan
 
 ALPHA = 1e-6
 EXACT = 1e-9  # what is not random may differ by rounding

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meritfair.core.arrays import AnyArray, FloatArray, IntArray
+from meritfair.policies.learner import Learner
 from meritfair.policies.plans import PriorityTable
-from meritfair.testing.cases import as_check
+from meritfair.testing.cases import Case, as_check
 from meritfair.testing.judging import check_same_choice, differ, fail
-
-if TYPE_CHECKING:
-    from meritfair.core.arrays import AnyArray, FloatArray, IntArray
-    from meritfair.policies.learner import Learner
-    from meritfair.testing.cases import Case
 
 
 @as_check

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from meritfair.model.counts import Counts
 from meritfair.policies.plans import StepLearner
 from meritfair.policies.view import View
-from meritfair.testing.cases import as_check
+from meritfair.testing.cases import Case, as_check
 from meritfair.testing.judging import difference, fail, parts
-
-if TYPE_CHECKING:
-    from meritfair.testing.cases import Case
 
 
 @as_check

@@ -6,19 +6,15 @@ import dataclasses
 import tempfile
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from meritfair.policies import registry
+from meritfair.policies.base import Policy
 from meritfair.policies.learner import Learner
-from meritfair.testing.cases import as_check, hidden_state
+from meritfair.simulation.run import Run
+from meritfair.testing.cases import Case, as_check, hidden_state
 from meritfair.testing.judging import check_same_choice, fail
-
-if TYPE_CHECKING:
-    from meritfair.policies.base import Policy
-    from meritfair.simulation.run import Run
-    from meritfair.testing.cases import Case
 
 
 @as_check
