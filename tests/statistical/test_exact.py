@@ -32,7 +32,7 @@ from meritfair.model.draws import draw_exposures, joint_exposure
 from meritfair.model.exposure import DESIGNS
 from reference import numpy_simulator as reference
 from reference import plain
-from reference.compiled import kernel_not_kept
+from reference.compiled import kernel_of_tests
 from reference.pulls import wrong_steps
 
 ALPHA = 1e-4
@@ -243,7 +243,7 @@ class Draws(NamedTuple):
     wrong: IntArray  # steps at which not exactly K are pulled
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _count_draws(
     settings: RunSettings, how: Stages, state: RunState, weights: FloatArray, rounds: int, draws: Draws
 ) -> None:

@@ -71,7 +71,7 @@ from meritfair.model.confidence import BALLS, ESTIMATES
 from meritfair.policies.base import Policy, View
 from meritfair.policies.plans import PriorityTable
 from meritfair.simulation import metrics
-from reference.compiled import kernel_not_kept
+from reference.compiled import kernel_of_tests
 
 MASK = (1 << 64) - 1
 CERTAIN = int(ALL)
@@ -80,19 +80,19 @@ CERTAIN = int(ALL)
 # --- Kernels around parts, which cannot be called from Python.
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _next_words(source: WordArray, words: WordArray) -> None:
     for i in range(len(words)):
         words[i] = next_word(source)
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _random_words(source: WordArray, words: WordArray) -> None:
     for i in range(len(words)):
         random_words(source, words[i])
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _uniforms(source: WordArray, closed: FloatArray, opened: FloatArray) -> None:
     for i in range(len(closed)):
         closed[i] = uniform(source)
@@ -100,39 +100,39 @@ def _uniforms(source: WordArray, closed: FloatArray, opened: FloatArray) -> None
         opened[i] = open_uniform(source)
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _thresholds(chances: FloatArray, limits: WordArray) -> None:
     for i in range(len(chances)):
         limits[i] = threshold(chances[i])
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _toss_words(source: WordArray, limits: WordArray, heads: WordArray, heads_from: int, n: int) -> None:
     toss_words(source, limits, heads, heads_from, n)
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _start(chains: Chains, source: WordArray) -> None:
     start_states(chains.state, source)
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _walk(chains: Chains, tally: Tally, source: WordArray, pulls: WordArray, words: int, bits: int) -> int:
     return walk(chains, tally, source, pulls, words, bits)
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _note_episodes(coverage: Coverage, seen: IntArray) -> None:
     for t in range(len(seen)):
         note_episode(coverage, seen[t], t == len(seen) - 1)
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _smallest(values: FloatArray, n: int, rank: int, guess: float) -> float:
     return smallest(values, n, rank, guess)
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _learn(
     now: Estimates,
     tally: Tally,
@@ -150,7 +150,7 @@ def _learn(
     return eta, omega
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _estimate_often(now: Estimates, tally: Tally, rng: WordArray, ball: BallRule, points: FloatArray) -> None:
     """Draw from the posterior as often as there are points, (draws, 2, 2, N)."""
     measure_ball(now, tally, 1, ball)
@@ -167,12 +167,12 @@ def _expose(now: Estimates, tally: Tally, floor: FloatArray, most: FloatArray, b
     allot(now.merit, now.exposure, now.cap, tally.visits, floor, most, budget)
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _greedy(now: Estimates, budget: int) -> None:
     greedy_weights(now, budget)
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _regret(share: FloatArray, fair_share: FloatArray) -> float:
     return regret(share, fair_share)
 
@@ -729,7 +729,7 @@ def _three_in_ten(memory: FloatArray, step: int) -> float:
     return 0.3
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _play(
     states: Any,
     tally: Tally,

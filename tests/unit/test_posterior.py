@@ -15,7 +15,7 @@ from meritfair.core.errors import InputError
 from meritfair.engine import gammas, pooling
 from meritfair.model.posterior import Posterior, Prior, fit_prior
 from reference import pooling as reference
-from reference.compiled import kernel_not_kept
+from reference.compiled import kernel_of_tests
 
 TWO = Prior(
     [0.3, 0.7],
@@ -350,7 +350,7 @@ def test_a_hundred_thousand_arms() -> None:
 # ---- the same inside the engine
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _gamma(tables: FloatArray, starts: FloatArray, counts: FloatArray, values: FloatArray) -> None:
     for i in range(len(starts)):
         gammas.tabulate_logs(tables[0], starts[i], tables.shape[1])
@@ -401,7 +401,7 @@ def test_before_the_first_fit_the_prior_is_uniform() -> None:
     np.testing.assert_allclose(points.transpose(2, 0, 1), counts.mean, rtol=1e-14)
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _refits(when: AnyArray) -> None:
     for episode in range(1, len(when)):
         when[episode] = pooling.refits_at(episode)
