@@ -80,12 +80,10 @@ def balls() -> Results:
 
 def merits_and_bounds() -> Results:
     arms = mf.datasets.synthetic(n_arms=7, seed=5)
-    bounds = {"floor": 0.05, "cap": 0.7}
+    between = {design: mf.MeritFair(design=design, floor=0.05, cap=0.7) for design in DESIGNS[1:]}
     return {
         **{str(merit): played(arms, mf.MeritFair(merit=merit), budget=2) for merit in MERITS},
-        **{
-            f"{design}, bounds": played(arms, mf.MeritFair(design=design, **bounds), budget=2) for design in DESIGNS[1:]
-        },
+        **{f"{design}, bounds": played(arms, policy, budget=2) for design, policy in between.items()},
     }
 
 
