@@ -371,11 +371,9 @@ class TestLeaving:
         with subprocess.Popen([sys.executable, script], stdout=pipe, stderr=pipe, start_new_session=True) as process:
             assert process.stdout is not None
             worker = int(process.stdout.readline())
-            began = time.monotonic()
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does
             answer = process.communicate(timeout=SOON)
         assert answer == (b"stopped\n", b"")
-        assert time.monotonic() - began < 10
         until(lambda: not alive(worker))
 
 

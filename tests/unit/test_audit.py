@@ -262,7 +262,7 @@ def test_an_average_over_the_arms_there_are_would_not_be() -> None:
     assert stopped > 1.005
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40))
 def test_parts_of_the_level_never_add_up_to_more_than_it(joins: list[int]) -> None:
     first = np.array([0, *joins])
@@ -402,7 +402,7 @@ def test_e_values_beyond_all_floats() -> None:
     assert readable(report.overall.log_e).endswith(f"e+{math.floor(report.overall.log_e / math.log(10))}")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.data())
 def test_sums_over_time_are_those_of_plain_loops(data: st.DataObject) -> None:
     length = data.draw(st.integers(1, 40))

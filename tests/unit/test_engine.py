@@ -451,7 +451,7 @@ def test_arms_walk_as_in_a_plain_loop(n_arms: int, horizon: int) -> None:
         assert pulls[(words - 1) * n_arms : -3].tolist() == [word & ((1 << bits) - 1) for word in last]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.integers(0, MASK), min_size=3, max_size=3), st.integers(1, 64), st.integers(0, 70))
 def test_longest_waits_of_any_bits(words: list[int], bits: int, waited: int) -> None:
     chains, tally, source = new_chains(KINDS[:1], 3), new_tally(1), source_of(6)
@@ -488,7 +488,7 @@ def test_coverage_gaps_are_those_of_the_metrics() -> None:
     assert differ > 1000  # the two are far from the same
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.integers(1, 4).flatmap(
         lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1, max_size=9)
@@ -503,7 +503,7 @@ def test_coverage_gaps_of_any_episodes(rows: list[list[bool]]) -> None:
 # --- Selection.
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     st.lists(st.sampled_from([0.0, 1.0, 2.0, np.inf, -np.inf]) | st.floats(allow_nan=False), min_size=1, max_size=40),
     st.data(),

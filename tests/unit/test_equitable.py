@@ -190,7 +190,7 @@ def test_pulls_that_change_nothing_go_to_all_and_those_that_harm_to_nobody_if_po
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_other_division_is_better_for_the_worst_off(data: st.DataObject) -> None:
     n_arms = data.draw(st.integers(1, 10))
     P = data.draw(hnp.arrays(np.float64, (n_arms, 2, 2), elements=st.floats(0.01, 0.99)))

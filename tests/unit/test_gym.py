@@ -67,7 +67,7 @@ def chi_square(observed: AnyArray, expected: AnyArray) -> float:
 
 
 @given(st.integers(1, 8), st.floats(0, 1), st.lists(st.integers(1, 3), max_size=2), st.floats(0, 1), st.integers(0, 99))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_sample_spends_the_budget_on_arms_that_can_be_pulled(
     n_arms: int, part: float, rows: list[int], available: float, seed: int
 ) -> None:
