@@ -38,6 +38,8 @@ from reference import numpy_simulator as reference
 from reference.compiled import kernel_of_tests
 from reference.pulls import wrong_steps
 
+pytestmark = pytest.mark.slow
+
 ALPHA = 1e-4
 COMPARISONS = 350
 LEVEL = ALPHA / COMPARISONS
@@ -513,7 +515,6 @@ def test_counts_of_three_steps_equal_enumeration(kinds: list[list[list[float]]],
     assert compare_law(counts, enumerate_counts(off, share, 3)) < LEVEL
 
 
-@pytest.mark.slow
 def test_episodes_start_afresh_or_go_on_as_enumeration_says() -> None:
     arms = mf.Arms([STICKY, FLIPS])
     policy = mf.FairOracle(merit=mf.Exponential(1.0))

@@ -35,6 +35,8 @@ from reference import plain
 from reference.compiled import kernel_of_tests
 from reference.pulls import wrong_steps
 
+pytestmark = pytest.mark.slow
+
 ALPHA = 1e-4
 COMPARISONS = 150
 LEVEL = ALPHA / COMPARISONS
@@ -348,7 +350,6 @@ RUNS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", RUNS, ids=repr)
 def test_runs_have_the_law_of_the_numpy_reference(policy: mf.MeritFair) -> None:
     arms = mf.datasets.synthetic(n_arms=4, seed=8)
