@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import signal
 
+import pytest
 from hypothesis import settings
+
+SLOW_EXAMPLES = {  # in docstrings: they start processes, or run all checks
+    "meritfair.lab.cluster.cluster",
+    "meritfair.lab.running.run_spec",
+    "meritfair.lab.sweep.run_sweep",
+    "meritfair.testing.check_policy",
+}
 
 # Who starts the tests in the background or by nohup has these ignored, and so would all processes that tests start.
 for each, usual in ((signal.SIGINT, signal.default_int_handler), (getattr(signal, "SIGHUP", None), signal.SIG_DFL)):
@@ -13,3 +21,10 @@ for each, usual in ((signal.SIGINT, signal.default_int_handler), (getattr(signal
 
 settings.register_profile("meritfair", deadline=None)  # how long an example takes never decides a test
 settings.load_profile("meritfair")
+
+
+@pytest.hookimpl(tryfirst=True)  # before those that are not asked for are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.name in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)

@@ -440,6 +440,7 @@ BROKEN: list[tuple[Any, Check, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "check", "message"),
     BROKEN,
@@ -450,6 +451,7 @@ def test_what_is_broken_is_found(policy: Any, check: Check, message: str) -> Non
         check(policy)
 
 
+@pytest.mark.slow
 def test_hidden_state_is_told_once_with_all_the_checks_that_it_fails() -> None:
     with pytest.raises(ConformanceError) as raised:
         check_policy(Counting())
@@ -627,6 +629,7 @@ def test_a_learner_that_does_not_say_who_was_pulled_is_found(monkeypatch: pytest
 # ---- how the checks are used
 
 
+@pytest.mark.slow
 def test_all_failures_are_told_at_once() -> None:
     with pytest.raises(ConformanceError) as found:
         check_policy(always_the_same)

@@ -183,6 +183,7 @@ def test_rounding_is_allowed_for() -> None:
     assert [cell.fits(n) for n in (36, 37, 38, 39)] == [False, False, True, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [QUICK, Scale(runs=10), Scale(episodes=1000, runs=1), Scale(runs=1)])
 def test_less_than_the_papers_runs_are_not_compared(scale: Scale) -> None:
     found = table(crosswise, scale)
@@ -398,6 +399,7 @@ def played(artefact_specs: Any, scale: Scale) -> Results:
     return {setting: play(Task(setting, 0, scale.runs)) for setting in settings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("artefact", [TABLE_1, THEOREM_5_5])
 def test_a_tiny_run_goes_through(artefact: Any) -> None:
     scale = Scale(episodes=30, runs=2, quick=True)
