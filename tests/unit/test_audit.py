@@ -222,6 +222,7 @@ def histories(rule: Rule, law: Law, rounds: int) -> list[tuple[float, list[Row]]
     return [(chance, rows) for chance, rows, _ in paths]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "law", "rounds", "fixed"),
     [

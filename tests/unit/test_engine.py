@@ -572,6 +572,7 @@ def test_estimates_are_those_of_the_model(merit: mf.Merit, estimate: int, kind: 
         assert omega == pytest.approx(ball.omega.max(), rel=0, abs=2 * rounding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [PAPER, KL])
 def test_draws_from_the_posterior_have_its_law(kind: int) -> None:
     # Where the ball does not bind, as for few visits and a small delta. Planted: one visit more would be found.

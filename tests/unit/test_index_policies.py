@@ -152,18 +152,6 @@ def blind(policy: Any, seen: View) -> View:
     return View(seen.counts, seen.episode, seen.budget, truth, seen.rngs)
 
 
-@pytest.mark.parametrize("policy", EVERY, ids=repr)
-def test_runs_planned_together_are_planned_as_alone(policy: Any) -> None:
-    each = [blind(policy, view(seed)) for seed in (1, 2, 3)]
-    counts = mf.Counts(*(np.stack([getattr(v.counts, name) for v in each]) for name in ("visits", "good")))
-    truth, rngs = np.stack([v.true_transitions for v in each]), tuple(view(seed).rngs[0] for seed in (1, 2, 3))
-    together = index(policy, View(counts, 9, 2, truth, rngs))
-    assert together.shape == (3, 6, 2)
-    np.testing.assert_array_equal(together, [index(policy, v) for v in each])
-    if policy.name != "soft-fair" or policy.estimate in ("mean", "known", "thompson"):
-        assert len(np.unique(together)) > 6  # they are told apart
-
-
 @pytest.mark.parametrize("policy", [p for p in EVERY if "thompson" not in repr(p).lower()], ids=repr)
 def test_relabelling_arms_relabels_the_plan(policy: Any) -> None:
     seen, order = view(), np.array([3, 0, 5, 1, 4, 2])
@@ -238,13 +226,6 @@ def test_learners_approach_the_oracle(policy: mf.Policy, part: float, ends: tupl
 def test_one_step_ahead_is_not_far_enough(ends: tuple[float, float]) -> None:
     none, best = ends
     assert none < play(Myopic()).reward.mean() < best - 0.01 * (best - none)
-
-
-def test_a_run_of_thompson_whittle_does_not_depend_on_the_others() -> None:
-    alone, among = play(ThompsonWhittle(), 10, runs=1), play(ThompsonWhittle(), 10, runs=3)
-    np.testing.assert_array_equal(alone.reward[0], among.reward[0])
-    np.testing.assert_array_equal(alone.visits[0], among.visits[0])
-    assert (among.visits[0] != among.visits[1]).any()
 
 
 @pytest.mark.parametrize("c", [0.0, 0.5])
