@@ -24,6 +24,8 @@ from meritfair.reproduction.estimates import ESTIMATES, limits, within
 from meritfair.reproduction.pooled import POOLED
 from meritfair.simulation.bootstrap import Interval
 
+pytestmark = pytest.mark.slow
+
 ALL = (APPENDIX_A, ESTIMATES, POOLED, DESIGNS)
 FULL = Scale(runs=6)
 QUICK = Scale(episodes=1000, runs=4, quick=True)
@@ -78,7 +80,6 @@ def first_run(found: Outcome) -> Outcome:
     return Outcome(found.setting, found.runs[:1], found.episodes, *rows)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("few_arms")
 @pytest.mark.parametrize("artefact", ALL, ids=lambda each: str(each.name))
 def test_tiny_real_runs_are_analysed_and_drawn(artefact: Artefact) -> None:
@@ -146,7 +147,6 @@ def test_appendix_a_agrees_with_the_paper_where_its_story_is_planted() -> None:
     assert [verdict.holds for verdict in verdicts(APPENDIX_A, FULL, story(POINTS))] == [True] * 9
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [

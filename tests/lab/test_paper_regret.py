@@ -21,6 +21,8 @@ from meritfair.reproduction.exposure import FIGURE_1, policy_exposure
 from meritfair.reproduction.regret import BUDGETS, FIGURES_2_TO_4, OPTIMAL_BOTH_WAYS
 from meritfair.simulation.bootstrap import Interval, interval
 
+pytestmark = pytest.mark.slow
+
 FIGURE_2, FIGURE_3, FIGURE_4 = FIGURES_2_TO_4
 APPENDIX_B_C1, APPENDIX_B_C10 = APPENDIX_B
 ALL = (FIGURE_1, FIGURE_2, FIGURE_3, FIGURE_4, APPENDIX_B_C1, APPENDIX_B_C10, OPTIMAL_BOTH_WAYS)
@@ -312,7 +314,6 @@ class TestAppendixB:
         assert columns["exponent"] == pytest.approx([0.14] * 15)
         assert columns["regret"] == pytest.approx([10 / 3] * 15, rel=0.35)
 
-    @pytest.mark.slow
     def test_regret_that_does_not_grow_with_c(self) -> None:
         plain = only(lambda s, p: replace(p, level=100.0, power=0.6, sd=0.3) if s.policy == "merit-fair" else p)
         found = found_by(APPENDIX_B_C10, plain)
@@ -326,7 +327,6 @@ class TestAppendixB:
         here = only(lambda s, p: replace(p, power=0.56) if "cpap" in s.dataset else p)
         assert holds(found_by(APPENDIX_B_C10, here), "more linear") in (None, False)
 
-    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("sd", "level", "absolute", "relative"),
         [(0.5, 90.0, True, True), (0.5, 9.0, False, True), (0.01, 90.0, False, False), (0.01, 9.0, False, False)],
@@ -351,7 +351,6 @@ class TestAppendixB:
         assert holds(APPENDIX_B_C1.analyse(results, SMALL), "directly influences") is True
 
 
-@pytest.mark.slow
 @each_artefact
 @pytest.mark.parametrize("scale", [SMALL, ONE], ids=["small", "one run"])
 def test_everything_is_said_and_drawn(artefact: Artefact, scale: Scale) -> None:
@@ -376,7 +375,6 @@ def test_everything_is_said_and_drawn(artefact: Artefact, scale: Scale) -> None:
     assert all(axes.has_data() for axes in figure.axes)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("artefact", [FIGURE_2, OPTIMAL_BOTH_WAYS], ids=lambda each: each.name)
 def test_no_regret_at_all_is_no_crash(artefact: Artefact) -> None:
     found = found_by(artefact, only(lambda s, p: replace(p, level=0.0)), Scale(60, 3))

@@ -22,6 +22,8 @@ from meritfair.reproduction.bound import THEOREM_5_5, bounds, first_useful, make
 from meritfair.reproduction.published import ALPHA, COMPARISONS, Printed, could_be, make_cell, printed
 from meritfair.reproduction.table1 import TABLE_1
 
+pytestmark = pytest.mark.slow
+
 FULL = Scale()
 QUICK = Scale(episodes=1000, runs=10, quick=True)
 Means: TypeAlias = Callable[[Printed], dict[str, float]]
@@ -183,7 +185,6 @@ def test_rounding_is_allowed_for() -> None:
     assert [cell.fits(n) for n in (36, 37, 38, 39)] == [False, False, True, False]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", [QUICK, Scale(runs=10), Scale(episodes=1000, runs=1), Scale(runs=1)])
 def test_less_than_the_papers_runs_are_not_compared(scale: Scale) -> None:
     found = table(crosswise, scale)
@@ -399,7 +400,6 @@ def played(artefact_specs: Any, scale: Scale) -> Results:
     return {setting: play(Task(setting, 0, scale.runs)) for setting in settings}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("artefact", [TABLE_1, THEOREM_5_5])
 def test_a_tiny_run_goes_through(artefact: Any) -> None:
     scale = Scale(episodes=30, runs=2, quick=True)
@@ -417,7 +417,6 @@ def test_both_share_the_settings_of_five_arms() -> None:
     assert all(setting.authors and setting.n_arms == 5 for setting in shared)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", DATASETS)
 def test_five_arms_at_full_scale_match_the_published_row_crosswise(name: str) -> None:
     """Each of the six cells is looked at with the level of all thirty; as printed, G is far outside."""

@@ -531,13 +531,13 @@ def test_files_that_cannot_be_a_log(tmp_path: Path, text: str, message: str) -> 
 
 def test_the_first_of_several_rows_that_stand_twice_is_named(tmp_path: Path) -> None:
     text = HEADER + "9,z,.5,1,f\n1,a,.5,1,f\n9,z,.5,0,f\n1,a,.5,1,f\n"
-    with pytest.raises(FileError, match=r"line 4, column round: the arm 'z' already has round 9 in line 2"):
+    with pytest.raises(FileError, match=r"line 4, column round: .* 'z' .* round 9 .* line 2"):
         read_draws(write(tmp_path, text))
 
 
 def test_a_group_column_that_is_not_there_lists_those_that_are(tmp_path: Path) -> None:
     file = write(tmp_path, HEADER + "1,a,0.5,1,f\n")
-    with pytest.raises(FileError, match="lacks the column site; it has round, arm, exposure, drawn, sex"):
+    with pytest.raises(FileError, match=r"column site.* round, arm, exposure, drawn, sex"):
         read_draws(file, group="site")
 
 

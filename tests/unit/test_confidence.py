@@ -135,7 +135,7 @@ def test_bad_arguments_are_refused(arguments: Any, message: str) -> None:
 
 def test_unknown_estimate_and_wrong_shape_are_refused() -> None:
     ball = mf.Ball(some_counts(), 3, 0.9)
-    with pytest.raises(mf.InputError, match=r"estimate must be one of optimistic, pessimistic, mean, .*, got 'median'"):
+    with pytest.raises(mf.InputError, match=r"estimate .* optimistic, pessimistic, mean, .*, got 'median'"):
         ball.estimate("median")
     with pytest.raises(mf.InputError, match=r"transitions must have shape \(6, 2, 2\), got \(5, 2, 2\)"):
         ball.contains(np.zeros((5, 2, 2)))

@@ -503,7 +503,7 @@ def test_coverage_gaps_of_any_episodes(rows: list[list[bool]]) -> None:
 # --- Selection.
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(
     st.lists(st.sampled_from([0.0, 1.0, 2.0, np.inf, -np.inf]) | st.floats(allow_nan=False), min_size=1, max_size=40),
     st.data(),
@@ -629,7 +629,7 @@ def exposure_cases(rng: np.random.Generator, number: int) -> list[tuple[FloatArr
 def test_exposures_are_those_of_the_allocation() -> None:
     rng = np.random.default_rng(16)
     wrong, saturated, lifted, careful = [], 0, 0, 0
-    for merit, budget, floor, most in exposure_cases(rng, 3000):
+    for merit, budget, floor, most in exposure_cases(rng, 1500):
         now, tally = new_estimates(len(merit)), new_tally(len(merit))
         now.merit[:] = merit
         tally.visits[:] = rng.integers(0, 10 ** rng.integers(1, 6), (2, 2, len(merit)))
@@ -642,8 +642,8 @@ def test_exposures_are_those_of_the_allocation() -> None:
         saturated += bool(shared.saturated.any())
         lifted += bool(shared.at_floor.any())
         careful += not np.array_equal(cap, most)
-    assert min(saturated, lifted, careful) > 500
-    assert not wrong, f"{len(wrong)} of 3000, the smallest {min(wrong, key=lambda case: len(case[0]))}"
+    assert min(saturated, lifted, careful) > 250
+    assert not wrong, f"{len(wrong)} of 1500, the smallest {min(wrong, key=lambda case: len(case[0]))}"
 
 
 # --- Inclusion.
@@ -681,7 +681,7 @@ def test_inclusion_of_two_arms_of_all_and_of_one_that_is_far_ahead() -> None:
 def test_greedy_weights_and_regret_are_those_of_a_priority_table() -> None:
     rng = np.random.default_rng(9)
     ties = 0
-    for _ in range(2000):
+    for _ in range(800):
         n_arms = int(rng.integers(1, 9))
         budget = int(rng.integers(1, n_arms + 1))
         benefit = rng.choice([-0.5, 0.0, 0.1, 0.7], n_arms) if rng.random() < 0.7 else rng.normal(size=n_arms)
@@ -698,7 +698,7 @@ def test_greedy_weights_and_regret_are_those_of_a_priority_table() -> None:
         fair = mf.merit_share(rng.random(n_arms) + 0.1)
         expected = float(metrics.fairness_regret(share, fair))
         assert _regret(share, fair) == pytest.approx(expected, rel=0, abs=1e-12)
-    assert ties > 300
+    assert ties > 120
 
 
 # --- Step by step.
@@ -747,6 +747,7 @@ def _play(
     return play_steps(states, tally, steps, groups, environment, rng, how, memory, budget, horizon, step)
 
 
+@pytest.mark.slow
 def test_steps_pull_the_largest_and_break_ties_at_random() -> None:
     n_arms, budget, horizon, episodes = 6, 3, 1000, 100
     rng = np.random.default_rng(10)

@@ -117,6 +117,7 @@ def examples() -> list[tuple[GroupWorth, int]]:
     return cases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("welfare", ["maximin", "nash"])
 def test_a_division_is_the_best_of_all(welfare: str) -> None:
     close = 0
@@ -189,6 +190,7 @@ def test_pulls_that_change_nothing_go_to_all_and_those_that_harm_to_nobody_if_po
     np.testing.assert_allclose(divide_budget(worth, 6, welfare), [2, 2, 2])
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=60)
 def test_no_other_division_is_better_for_the_worst_off(data: st.DataObject) -> None:

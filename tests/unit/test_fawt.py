@@ -139,6 +139,7 @@ def test_without_windows_or_with_windows_looked_at_one_by_one_some_are_missed() 
     assert reference.fewest_in_a_window(Drive(20, 4, 2, 11).run(lambda _, __: fixed, 100), window) == least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("horizon", [1, 7, 100])
 @pytest.mark.parametrize(("least", "window"), [(1, 5), (1, 8), (2, 10), (3, 17)])
 def test_windows_go_on_across_episodes_in_the_engine(least: int, window: int, horizon: int) -> None:

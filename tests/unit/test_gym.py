@@ -503,7 +503,7 @@ def test_without_a_seed_each_environment_has_a_new_one_that_is_told() -> None:
     np.testing.assert_array_equal(again.reset(seed=seeds)[0], first)
     again.reset(seed=[None, 5, None])
     assert again.np_random_seed == (seeds[0], 5, seeds[2])
-    with pytest.raises(mf.InputError, match="seed must be one number or one for each of the 3 environments, got 2"):
+    with pytest.raises(mf.InputError, match=r"seed .* 3 environments, got 2"):
         envs.reset(seed=[1, 2])
 
 

@@ -185,6 +185,7 @@ def test_a_twin_that_ignores_the_chances_of_classes_is_found_out(monkeypatch: py
         assert difference(fit_prior(CASES[case]), twin.classes) > 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_what_em_climbs_never_falls(case: str) -> None:
     climbs = reference.fit(*flat(CASES[case])).climbs
@@ -332,7 +333,7 @@ def test_the_same_counts_give_the_same_bits() -> None:
 
 def test_counts_of_many_runs_and_no_classes_are_refused() -> None:
     counts = mf.Counts(np.ones((2, 3, 2, 2), np.int64), np.ones((2, 3, 2, 2), np.int64))
-    with pytest.raises(InputError, match=r"counts must be of one set of arms, shape \(N, 2, 2\), got \(2, 3, 2, 2\)"):
+    with pytest.raises(InputError, match=r"counts .* \(N, 2, 2\), got \(2, 3, 2, 2\)"):
         fit_prior(counts)
     with pytest.raises(InputError, match="max_classes must be at least 1, got 0"):
         fit_prior(mf.Counts.none(3), 0)

@@ -648,7 +648,7 @@ def test_a_ranking_without_numbers_is_refused() -> None:
         def plan(self, view: View) -> Plan:
             return StepLearner(np.zeros((view.n_arms, 1)), rank)
 
-    with pytest.raises(mf.InputError, match="rank must set a number for each arm, got nan at step 30"):
+    with pytest.raises(mf.InputError, match=r"rank .* got nan at step 30"):
         play(Lost())
 
 

@@ -355,21 +355,13 @@ def test_progress_is_told_to_the_thread_that_asked() -> None:
 
 
 @pytest.mark.parametrize("policy", BOTH_WAYS, **by_name)
-@pytest.mark.parametrize(
-    ("workers", "message"),
-    [
-        (0, "workers must be at least 1, got 0"),
-        (-2, "workers must be at least 1, got -2"),
-        (1.5, "workers must be a whole number, got 1.5"),
-        (2.0, "workers must be a whole number, got 2.0"),
-        ("2", "workers must be a whole number, got '2'"),
-        (True, "workers must be a whole number, got True"),
-    ],
-)
-def test_workers_must_be_a_whole_number(policy: mf.Policy, workers: Any, message: str) -> None:
-    with pytest.raises(mf.InputError) as raised:
-        play(policy, workers=workers)
-    assert str(raised.value) == message
+def test_workers_must_be_a_whole_number(policy: mf.Policy) -> None:
+    for workers in (0, -2):
+        with pytest.raises(mf.InputError, match=rf"workers .* 1, got {workers}$"):
+            play(policy, workers=workers)
+    for wrong in (1.5, 2.0, "2", True):
+        with pytest.raises(mf.InputError, match=rf"workers .* whole number, got {wrong!r}$"):
+            play(policy, workers=wrong)
 
 
 def test_workers_may_be_a_numpy_integer() -> None:
