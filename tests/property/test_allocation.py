@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -102,6 +103,7 @@ def test_no_other_way_to_share_is_better_for_who_has_least(case: Case, data: st.
         assert not len(differ) or mine[differ[0]] > theirs[differ[0]]
 
 
+@pytest.mark.slow
 @given(cases(spread=5.0, bounded=False), st.data())
 @settings(max_examples=200)
 def test_exposures_move_no_more_than_the_bound_of_the_theory(case: Case, data: st.DataObject) -> None:

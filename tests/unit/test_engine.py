@@ -479,13 +479,13 @@ def engine_gaps(covered: AnyArray, rng: np.random.Generator) -> tuple[int, int]:
 def test_coverage_gaps_are_those_of_the_metrics() -> None:
     rng = np.random.default_rng(7)
     differ = 0
-    for _ in range(4000):
+    for _ in range(1500):
         shape = int(rng.integers(1, 30)), int(rng.integers(1, 6))
         covered = rng.random(shape) < rng.choice([0.05, 0.3, 0.5, 0.7, 0.95])
         gaps = engine_gaps(covered, rng)
         assert gaps == (int(metrics.coverage_gap(covered)), int(metrics.coverage_gap_authors(covered)))
         differ += gaps[0] != gaps[1]
-    assert differ > 1000  # the two are far from the same
+    assert differ > 350  # the two are far from the same
 
 
 @settings(max_examples=300)

@@ -213,6 +213,7 @@ def test_the_fit_is_a_top(case: str) -> None:
                 assert lower < best + 1e-3
 
 
+@pytest.mark.slow
 def test_evidence_for_one_class_is_an_integral() -> None:
     # With one class the four cells are apart, and each has an integral over its mean and strength.
     _, counts = planted(60, 1, 8, seed=9)

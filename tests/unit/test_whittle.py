@@ -80,6 +80,7 @@ def test_index_of_the_average_reward(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(whittle_index(P), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("discount", [0.5, 0.9, 0.99, 1.0])
 def test_index_is_that_of_another_package(discount: float, rng: np.random.Generator) -> None:
     """markovianbandit-pkg computes indices for any number of states; with a discount of 1 it needs one steady state."""
