@@ -146,12 +146,6 @@ def test_who_is_an_oracle_and_who_is_constant() -> None:
     assert not SoftFair.oracle  # settings of one are not those of all
 
 
-def blind(policy: Any, seen: View) -> View:
-    """Return the view without the truth, unless the policy may look at it."""
-    truth = seen.true_transitions if policy.oracle else np.full_like(seen.true_transitions, np.nan)
-    return View(seen.counts, seen.episode, seen.budget, truth, seen.rngs)
-
-
 @pytest.mark.parametrize("policy", [p for p in EVERY if "thompson" not in repr(p).lower()], ids=repr)
 def test_relabelling_arms_relabels_the_plan(policy: Any) -> None:
     seen, order = view(), np.array([3, 0, 5, 1, 4, 2])
