@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -28,3 +32,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.name in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before all tests are shared out to several processes, compile the engine once, and not in each of them."""
+    config = session.config
+    everything = config.args_source is config.ArgsSource.TESTPATHS and not config.getoption("keyword")
+    if everything and config.getoption("numprocesses", 0) and "PYTEST_XDIST_WORKER" not in os.environ:
+        subprocess.run([sys.executable, Path(__file__).parent / "compile_engine.py"], check=False)
