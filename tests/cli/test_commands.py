@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -245,25 +243,6 @@ def test_an_out_folder_that_is_a_file(call: Any, tmp_path: Path) -> None:
     answer = call("simulate", "-d", "synthetic", *QUICK, "--out", str(tmp_path / "taken"))
     assert answer.code == 2
     assert "taken" in answer.err
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
-def test_interrupting_stops_at_once_with_one_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "meritfair", "simulate", "-d", "synthetic", "--episodes", "1000000"]
-    process = subprocess.Popen(
-        [*command, "--out", str(tmp_path / "out")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "out").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in out + err
-    assert err.strip().splitlines()[-1] == "meritfair: stopped"
-    assert not list((tmp_path / "out").iterdir())
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

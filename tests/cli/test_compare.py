@@ -138,6 +138,7 @@ def test_json_has_the_numbers_of_the_library(call: Any) -> None:
     assert told["files"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "md", "tex"])
 def test_the_table_and_the_figure_are_kept(call: Any, suffix: str) -> None:
     answer = call(*QUICK, *THREE, "--out", f"table.{suffix}", "--plot", "figure.png")

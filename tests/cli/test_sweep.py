@@ -240,6 +240,7 @@ def test_results_of_other_versions_are_told(call: Any) -> None:
     assert answer.err == f"played by other versions, so a new sweep would play it again: {here_is}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "md", "tex"])
 def test_the_table_is_kept(call: Any, suffix: str) -> None:
     call("sweep", "spec.toml", "--out", "found")

@@ -56,6 +56,7 @@ def full_disk(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(os, "replace", replace)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_results_are_shown_though_they_cannot_be_kept(call: Any, full_disk: None, name: str) -> None:
     arguments, out = COMMANDS[name]

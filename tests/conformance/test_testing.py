@@ -96,7 +96,7 @@ def test_policies_that_are_in_order_pass(policy: Any) -> None:
 @pytest.mark.slow
 def test_a_policy_with_settings_for_each_arm_passes_on_arms_that_suit_it() -> None:
     check_policy(Wards(), n_arms=5, budget=3)
-    with pytest.raises(mf.InputError, match="wards cannot be checked on 6 arms with budget 2: wards must be given"):
+    with pytest.raises(mf.InputError, match=r"wards .* 6 arms with budget 2: wards .* 6"):
         check_policy(Wards())
 
 
@@ -440,6 +440,7 @@ BROKEN: list[tuple[Any, Check, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "check", "message"),
     BROKEN,
@@ -450,6 +451,7 @@ def test_what_is_broken_is_found(policy: Any, check: Check, message: str) -> Non
         check(policy)
 
 
+@pytest.mark.slow
 def test_hidden_state_is_told_once_with_all_the_checks_that_it_fails() -> None:
     with pytest.raises(ConformanceError) as raised:
         check_policy(Counting())
@@ -469,7 +471,7 @@ def test_choosing_who_is_not_available_is_found(monkeypatch: pytest.MonkeyPatch)
         return choose(self, np.nan_to_num(states), None)
 
     monkeypatch.setattr(Learner, "choose", regardless)
-    with pytest.raises(ConformanceError, match=r"only available arms must be chosen, but in round 1 .* \(seed 82\)"):
+    with pytest.raises(ConformanceError, match=r"available .* in round 1 .* \(seed 82\)"):
         testing.check_missing("random")
 
 
@@ -565,7 +567,7 @@ def test_a_learner_that_loses_its_rng_in_a_file_is_found(monkeypatch: pytest.Mon
         return {**to_dict(self), "rng": np.random.default_rng(1).bit_generator.state}
 
     monkeypatch.setattr(Learner, "to_dict", without)
-    with pytest.raises(ConformanceError, match="must be the same, but in round 1 of one that was not and of a learner"):
+    with pytest.raises(ConformanceError, match="must be the same, but in round 1 "):
         testing.check_restart("random")
 
 
@@ -609,7 +611,7 @@ def test_a_learner_that_does_not_learn_is_found(monkeypatch: pytest.MonkeyPatch)
         self._record.arms.memory = before
 
     monkeypatch.setattr(Learner, "observe", unteachable)
-    with pytest.raises(ConformanceError, match=r"the mean sum of squares of pulls was .* live and .* simulated"):
+    with pytest.raises(ConformanceError, match=r"sum of squares of pulls was .* live and .* simulated"):
         testing.check_learner_and_simulation("ab-whittle")
 
 
@@ -627,6 +629,7 @@ def test_a_learner_that_does_not_say_who_was_pulled_is_found(monkeypatch: pytest
 # ---- how the checks are used
 
 
+@pytest.mark.slow
 def test_all_failures_are_told_at_once() -> None:
     with pytest.raises(ConformanceError) as found:
         check_policy(always_the_same)
@@ -654,7 +657,7 @@ def test_a_policy_can_be_given_in_any_form() -> None:
         check_policy("randon")
     with pytest.raises(mf.InputError, match="policy must be a Policy"):
         check_policy(mf.policies.Random)  # type: ignore[arg-type]
-    with pytest.raises(mf.InputError, match="random cannot be checked on 3 arms with budget 4: budget must be"):
+    with pytest.raises(mf.InputError, match=r"random .* 3 arms with budget 4: budget must be"):
         testing.check_pulls("random", n_arms=3, budget=4)
 
 
@@ -662,7 +665,7 @@ def test_a_policy_that_cannot_plan_at_all_fails() -> None:
     def divides(view: View) -> Lottery:
         raise ZeroDivisionError("by nothing")
 
-    with pytest.raises(ConformanceError, match="nothing must be raised, but there was ZeroDivisionError: by nothing"):
+    with pytest.raises(ConformanceError, match="ZeroDivisionError: by nothing"):
         testing.check_pulls(divides)
     with pytest.raises(ConformanceError, match="ZeroDivisionError"):
         check_policy(divides)

@@ -24,6 +24,8 @@ from meritfair.reproduction.estimates import ESTIMATES, limits, within
 from meritfair.reproduction.pooled import POOLED
 from meritfair.simulation.bootstrap import Interval
 
+pytestmark = pytest.mark.slow
+
 ALL = (APPENDIX_A, ESTIMATES, POOLED, DESIGNS)
 FULL = Scale(runs=6)
 QUICK = Scale(episodes=1000, runs=4, quick=True)

@@ -21,6 +21,8 @@ from meritfair.reproduction.exposure import FIGURE_1, policy_exposure
 from meritfair.reproduction.regret import BUDGETS, FIGURES_2_TO_4, OPTIMAL_BOTH_WAYS
 from meritfair.simulation.bootstrap import Interval, interval
 
+pytestmark = pytest.mark.slow
+
 FIGURE_2, FIGURE_3, FIGURE_4 = FIGURES_2_TO_4
 APPENDIX_B_C1, APPENDIX_B_C10 = APPENDIX_B
 ALL = (FIGURE_1, FIGURE_2, FIGURE_3, FIGURE_4, APPENDIX_B_C1, APPENDIX_B_C10, OPTIMAL_BOTH_WAYS)
@@ -127,7 +129,7 @@ class TestResampling:
         assert found.mean == 2.0
 
     @given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=9), st.sampled_from([0.0, 1e9]))
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     def test_spread_is_the_standard_deviation(self, values: list[float], offset: float) -> None:
         runs = np.array(values) + offset
         weight = resampling.weights(len(runs))
@@ -187,7 +189,7 @@ class TestGrowth:
             assert growth.is_linear([found]) is None
 
     @given(st.floats(0.1, 1.5), st.floats(1e-6, 1e6))
-    @settings(deadline=None, max_examples=30)
+    @settings(max_examples=30)
     def test_units_do_not_matter(self, power: float, factor: float) -> None:
         t = np.arange(1.0, 60.0)
         assert growth.slope(t, factor * t**power) == pytest.approx(power, abs=1e-6)

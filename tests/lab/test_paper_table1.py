@@ -22,6 +22,8 @@ from meritfair.reproduction.bound import THEOREM_5_5, bounds, first_useful, make
 from meritfair.reproduction.published import ALPHA, COMPARISONS, Printed, could_be, make_cell, printed
 from meritfair.reproduction.table1 import TABLE_1
 
+pytestmark = pytest.mark.slow
+
 FULL = Scale()
 QUICK = Scale(episodes=1000, runs=10, quick=True)
 Means: TypeAlias = Callable[[Printed], dict[str, float]]
@@ -415,7 +417,6 @@ def test_both_share_the_settings_of_five_arms() -> None:
     assert all(setting.authors and setting.n_arms == 5 for setting in shared)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", DATASETS)
 def test_five_arms_at_full_scale_match_the_published_row_crosswise(name: str) -> None:
     """Each of the six cells is looked at with the level of all thirty; as printed, G is far outside."""

@@ -34,6 +34,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_artefacts")
 def test_everything_is_written_and_a_second_call_plays_nothing(tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []

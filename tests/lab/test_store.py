@@ -59,7 +59,7 @@ COLUMNS = arrays.arrays(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.dictionaries(st.text("abc", min_size=1), COLUMNS, min_size=1))
 def test_arrays_go_there_and_back(columns: dict[str, Any]) -> None:
     packed = pack_shard(columns, {"a": 1}, KEY)

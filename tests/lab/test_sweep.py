@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -34,7 +33,6 @@ SPEC = Spec(
     runs=13,
 )
 TASKS = tasks([SPEC])
-AT_ONCE = 10  # seconds; it takes a fraction of one, but machines are busy
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -77,7 +75,7 @@ def test_a_sweep_writes_one_shard_for_each_task(reference: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 3])
 def test_the_bytes_do_not_depend_on_the_workers(workers: int, reference: Path, tmp_path: Path) -> None:
     assert run_sweep(TASKS, tmp_path, workers=workers) == Tally(16, 0, (), (), 0)
     assert content(tmp_path) == content(reference)
@@ -271,19 +269,18 @@ def test_progress_is_told_while_waiting(tmp_path: Path) -> None:
 
     class Slow(ThreadPoolExecutor):
         def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-            super().submit(waiting.wait, 20)
+            super().submit(waiting.wait, 120)
             return super().submit(function, *args, **kwargs)
 
-    times: list[float] = []
+    told: list[int] = []
 
     def progress(name: str, done: int, total: int) -> None:
-        times.append(time.monotonic())
-        if len(times) == 6:
+        told.append(done)
+        if len(told) == 6:  # while the task still waits
             waiting.set()
 
     assert run_sweep(TASKS[:1], tmp_path, executor=Slow(1), progress=progress).played == 1
-    assert len(times) >= 6
-    assert max(np.diff(times[:6])) < AT_ONCE
+    assert told[:6] == [0] * 6
 
 
 def test_an_error_in_progress_stops_the_sweep_and_keeps_what_is_done(

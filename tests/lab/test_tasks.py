@@ -163,6 +163,7 @@ def test_the_hash_of_the_code_follows_what_decides_numbers(tmp_path: Path, monke
     assert code() != here
 
 
+@pytest.mark.slow
 def test_all_that_is_loaded_for_playing_is_part_of_the_hash() -> None:
     code = """
 import sys
@@ -195,6 +196,7 @@ def test_a_shard_says_what_was_played(policy: str) -> None:
     assert np.isnan(read_shard(task, data).measures["exposure_regret"]).all()  # NaN goes there and back
 
 
+@pytest.mark.slow
 def test_a_shard_is_the_same_bytes_in_another_place(tmp_path: Path) -> None:
     task = Task(SETTING, 0, 2)
     here = play_shard(task, versions())
@@ -287,6 +289,7 @@ def test_the_source_of_a_policy_of_others_is_part_of_the_key(install: Install) -
     assert Task(SETTING, 0, 1).key == ours
 
 
+@pytest.mark.slow
 def test_a_worker_imports_the_module_of_a_policy(install: Install, tmp_path: Path) -> None:
     install(BY_OTHERS)
     task = other()

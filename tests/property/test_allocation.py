@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -44,7 +45,7 @@ def cases(draw: st.DrawFn, spread: float = 300.0, most: int = 10, *, bounded: bo
 
 
 @given(cases())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_budget_is_shared_between_floors_and_caps(case: Case) -> None:
     shared = allocate(case.merit, case.budget, floor=case.floor, cap=case.cap)
     assert abs(shared.exposure.sum() - case.budget) < EXACT
@@ -56,7 +57,7 @@ def test_the_budget_is_shared_between_floors_and_caps(case: Case) -> None:
 
 
 @given(cases(), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_relabelling_arms_relabels_exposures(case: Case, random: object) -> None:
     order = list(range(len(case.merit)))
     random.shuffle(order)  # type: ignore[attr-defined]
@@ -65,13 +66,13 @@ def test_relabelling_arms_relabels_exposures(case: Case, random: object) -> None
 
 
 @given(cases(), st.floats(-300, 300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_only_ratios_of_merits_matter(case: Case, log_factor: float) -> None:
     np.testing.assert_allclose(case.share(case.merit * np.exp(log_factor)), case.share(), rtol=0, atol=EXACT)
 
 
 @given(cases(spread=30.0), st.data(), st.floats(0, 30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_more_merit_is_no_less_exposure_and_no_more_for_others(
     case: Case, data: st.DataObject, log_more: float
 ) -> None:
@@ -84,7 +85,7 @@ def test_more_merit_is_no_less_exposure_and_no_more_for_others(
 
 
 @given(cases(spread=5.0), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_other_way_to_share_is_better_for_who_has_least(case: Case, data: st.DataObject) -> None:
     # Exposure for a unit of merit, from the arm that has least: at the first difference the allocation is ahead.
     n_arms = len(case.merit)
@@ -102,8 +103,9 @@ def test_no_other_way_to_share_is_better_for_who_has_least(case: Case, data: st.
         assert not len(differ) or mine[differ[0]] > theirs[differ[0]]
 
 
+@pytest.mark.slow
 @given(cases(spread=5.0, bounded=False), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_exposures_move_no_more_than_the_bound_of_the_theory(case: Case, data: st.DataObject) -> None:
     # |e(g) - e(g')| <= 2 K / (N gamma) |g - g'|, both in L1 norm, for merits of at least gamma.
     n_arms = len(case.merit)
@@ -124,7 +126,7 @@ def test_the_bound_of_the_theory_is_nearly_reached() -> None:
 
 
 @given(cases(spread=20.0), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_learning_caps_can_always_be_kept(case: Case, data: st.DataObject) -> None:
     left_alone = data.draw(hnp.arrays(np.int64, len(case.merit), elements=st.integers(0, 10**6)))
     careful = learning_cap(left_alone, case.budget, case.floor, case.cap)
@@ -134,7 +136,7 @@ def test_learning_caps_can_always_be_kept(case: Case, data: st.DataObject) -> No
 
 
 @given(cases(spread=50.0), st.integers(0, 2**32), st.sampled_from(["exact", "systematic"]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_draw_pulls_as_many_arms_as_the_budget(case: Case, seed: int, design: str) -> None:
     exposure = case.share()
     pulled = draw_exposures(exposure, rng=np.random.default_rng(seed), size=100, design=design)
@@ -144,7 +146,7 @@ def test_every_draw_pulls_as_many_arms_as_the_budget(case: Case, seed: int, desi
 
 
 @given(cases(spread=5.0, most=6), st.sampled_from(["exact", "systematic"]), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_joint_exposures_are_those_of_draws_of_the_same_size(case: Case, design: str, random: object) -> None:
     exposure = case.share()
     order = list(range(len(exposure)))
@@ -159,7 +161,7 @@ def test_joint_exposures_are_those_of_draws_of_the_same_size(case: Case, design:
 
 
 @given(cases(spread=3.0, most=8, bounded=False))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_exact_design_is_as_merit_fair_as_one_pull_can_be(case: Case) -> None:
     # Without saturation, exposures are the paper's shares times the budget.
     share = mf.merit_share(case.merit)

@@ -35,7 +35,7 @@ def some_counts(draw: st.DrawFn, most: int = 6) -> mf.Counts:
 
 
 @given(merits_and_budget())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_exposures_sum_to_the_budget_and_are_probabilities(case: tuple[AnyArray, int]) -> None:
     merit, budget = case
     exposure = mf.fair_exposure(merit, budget)
@@ -46,7 +46,7 @@ def test_exposures_sum_to_the_budget_and_are_probabilities(case: tuple[AnyArray,
 
 
 @given(merits_and_budget(), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_relabelling_arms_relabels_exposures(case: tuple[AnyArray, int], random: object) -> None:
     merit, budget = case
     order = list(range(len(merit)))
@@ -76,7 +76,6 @@ def test_every_estimate_lies_in_the_ball(counts: mf.Counts, episode: int, delta:
 
 
 @given(some_counts(), st.integers(1, 1000), st.data())
-@settings(deadline=None)
 def test_relabelling_arms_relabels_plans_with_shares(counts: mf.Counts, episode: int, data: st.DataObject) -> None:
     n_arms = counts.n_arms
     budget = data.draw(st.integers(1, n_arms))
@@ -119,7 +118,7 @@ def test_inequality_measures_stay_in_range(amounts: AnyArray) -> None:
     st.integers(0, 10**6),
     st.sampled_from(mf.policies.names()),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_small_simulation_keeps_its_books(
     size: tuple[int, int], episodes: int, horizon: int, seed: int, name: str
 ) -> None:

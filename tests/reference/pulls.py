@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.engine.bits import ONE
-from reference.compiled import kernel_not_kept
+from reference.compiled import kernel_of_tests
 
 if TYPE_CHECKING:
     from meritfair.core.arrays import WordArray
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["wrong_steps"]
 
 
-@kernel_not_kept
+@kernel_of_tests
 def wrong_steps(pulls: WordArray, first: int, n_arms: int, wanted: int) -> int:
     """Return at how many of the 64 steps of the word that begins at this lane not exactly so many arms are pulled."""
     wrong: Any = 0

@@ -16,6 +16,8 @@ import meritfair as mf
 from meritfair.auditing import Audit, DrawLog, audit
 from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 
+pytestmark = pytest.mark.slow
+
 ALPHA = 1e-4
 COMPARISONS = 10
 LEVEL = ALPHA / COMPARISONS
@@ -77,7 +79,6 @@ def fair_logs(logs: int, rounds: int) -> list[tuple[FloatArray, AnyArray]]:
     return made
 
 
-@pytest.mark.slow
 def test_fair_logs_pass_at_the_stated_level_when_looked_at_after_every_round() -> None:
     level, logs, group = 0.2, 400, np.arange(8) % 2
     alarms = wrong_alarms = 0
@@ -110,7 +111,6 @@ def test_fair_logs_pass_when_arms_come_and_go_as_it_suits_the_accuser() -> None:
     assert not too_many(alarms, logs, level)
 
 
-@pytest.mark.slow
 def test_intervals_hold_the_true_shortfall_at_all_looks_while_it_drifts() -> None:
     level, logs, rounds = 0.1, 100, 1000
     looks = [10, 50, 200, 1000]
@@ -141,7 +141,6 @@ def _distance(report: Audit, shortfall: FloatArray) -> float:
     return worst
 
 
-@pytest.mark.slow
 def test_a_fair_log_of_a_hundred_thousand_draws_passes() -> None:
     exposure = mf.fair_exposure(MERIT, K)
     drawn = mf.draw(MERIT, K, rng=np.random.default_rng(8), size=MOST_DRAWS // K)
@@ -152,7 +151,6 @@ def test_a_fair_log_of_a_hundred_thousand_draws_passes() -> None:
     assert (report.arms.high > 0).all()
 
 
-@pytest.mark.slow
 def test_a_favourite_put_in_place_in_two_percent_of_the_rounds_is_found() -> None:
     # Its chance is 0.183 instead of 0.167: 25,000 rounds hold 25 nats, some 9 are needed.
     rng = np.random.default_rng(9)

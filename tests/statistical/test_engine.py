@@ -35,8 +35,10 @@ from meritfair.engine.episodes import RunSettings, RunState, Stages, new_run_sta
 from meritfair.engine.lotteries import DRAWN, PULLS
 from meritfair.engine.rules import EXPONENTIAL, PAPER, SEQUENTIAL, BallRule, MeritRule
 from reference import numpy_simulator as reference
-from reference.compiled import kernel_not_kept
+from reference.compiled import kernel_of_tests
 from reference.pulls import wrong_steps
+
+pytestmark = pytest.mark.slow
 
 ALPHA = 1e-4
 COMPARISONS = 350
@@ -128,7 +130,7 @@ def state_and_settings(transitions: FloatArray, budget: int, horizon: int, seed:
     return state, RunSettings(fair, budget * fair, budget, horizon, False, ball, merit)
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _play_units(
     settings: RunSettings, how: Stages, state: RunState, weights: FloatArray, episodes: int, counts: AnyArray
 ) -> int:
@@ -157,7 +159,7 @@ def _play_units(
     return wrong
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _play_once(settings: RunSettings, how: Stages, state: RunState, weights: FloatArray) -> int:
     return open_loop(settings, how, state, weights, True)
 
@@ -513,7 +515,6 @@ def test_counts_of_three_steps_equal_enumeration(kinds: list[list[list[float]]],
     assert compare_law(counts, enumerate_counts(off, share, 3)) < LEVEL
 
 
-@pytest.mark.slow
 def test_episodes_start_afresh_or_go_on_as_enumeration_says() -> None:
     arms = mf.Arms([STICKY, FLIPS])
     policy = mf.FairOracle(merit=mf.Exponential(1.0))
@@ -542,7 +543,7 @@ class Draws(NamedTuple):
     wrong: IntArray  # steps at which not exactly K are pulled
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _count_draws(
     settings: RunSettings, how: Stages, state: RunState, weights: FloatArray, rounds: int, pulled: int, draws: Draws
 ) -> None:

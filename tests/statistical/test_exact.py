@@ -32,8 +32,10 @@ from meritfair.model.draws import draw_exposures, joint_exposure
 from meritfair.model.exposure import DESIGNS
 from reference import numpy_simulator as reference
 from reference import plain
-from reference.compiled import kernel_not_kept
+from reference.compiled import kernel_of_tests
 from reference.pulls import wrong_steps
+
+pytestmark = pytest.mark.slow
 
 ALPHA = 1e-4
 COMPARISONS = 150
@@ -243,7 +245,7 @@ class Draws(NamedTuple):
     wrong: IntArray  # steps at which not exactly K are pulled
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _count_draws(
     settings: RunSettings, how: Stages, state: RunState, weights: FloatArray, rounds: int, draws: Draws
 ) -> None:
@@ -348,7 +350,6 @@ RUNS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", RUNS, ids=repr)
 def test_runs_have_the_law_of_the_numpy_reference(policy: mf.MeritFair) -> None:
     arms = mf.datasets.synthetic(n_arms=4, seed=8)

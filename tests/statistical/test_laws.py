@@ -18,6 +18,8 @@ import meritfair as mf
 from meritfair.core.arrays import AnyArray
 from reference import plain
 
+pytestmark = pytest.mark.slow
+
 ALPHA = 1e-4
 COMPARISONS = 100
 LEVEL = ALPHA / COMPARISONS
@@ -114,7 +116,6 @@ def test_counts_of_an_episode_equal_enumeration() -> None:
     assert chi_square(observed, runs * np.array([planted[c] for c in law])) < LEVEL
 
 
-@pytest.mark.slow
 def test_runs_of_mf_rmab_have_the_law_of_the_plain_reference() -> None:
     # The reference draws in another way from another generator; means over runs are compared by z-tests.
     arms = mf.datasets.synthetic(n_arms=4, seed=8)
@@ -156,7 +157,6 @@ def test_the_ball_holds_the_truth_as_often_as_proposition_5_3_says() -> None:
     assert (missed_by_less > allowed)[1:].all()  # a quarter of the radius would not do
 
 
-@pytest.mark.slow
 def test_authors_synthetic_instances_give_the_published_numbers() -> None:
     # Table 1, whose columns are swapped: the published "G" of 38 is t0. Over 30 instances the standard error
     # of a mean is about 0.9 for t0.
@@ -166,7 +166,6 @@ def test_authors_synthetic_instances_give_the_published_numbers() -> None:
     assert (run.first_valid_episode < run.first_valid_episode_authors).mean() > 0.8
 
 
-@pytest.mark.slow
 def test_regret_and_g_on_the_authors_instances_are_those_of_the_plain_reference() -> None:
     # Synthetic, N = 5, K = 1, 300 episodes; the reference with other random numbers. One value against eight
     # is a t-test with 7 degrees of freedom: 8 standard deviations are a level of 1e-4.

@@ -9,11 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy import stats
 
 import meritfair as mf
 from meritfair.core.arrays import FloatArray
 from meritfair.model.posterior import Posterior, Prior, fit_prior
+
+pytestmark = pytest.mark.slow
 
 ALPHA = 1e-4
 COMPARISONS = 100

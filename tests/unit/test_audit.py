@@ -222,6 +222,7 @@ def histories(rule: Rule, law: Law, rounds: int) -> list[tuple[float, list[Row]]
     return [(chance, rows) for chance, rows, _ in paths]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "law", "rounds", "fixed"),
     [
@@ -262,7 +263,7 @@ def test_an_average_over_the_arms_there_are_would_not_be() -> None:
     assert stopped > 1.005
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40))
 def test_parts_of_the_level_never_add_up_to_more_than_it(joins: list[int]) -> None:
     first = np.array([0, *joins])
@@ -402,7 +403,7 @@ def test_e_values_beyond_all_floats() -> None:
     assert readable(report.overall.log_e).endswith(f"e+{math.floor(report.overall.log_e / math.log(10))}")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.data())
 def test_sums_over_time_are_those_of_plain_loops(data: st.DataObject) -> None:
     length = data.draw(st.integers(1, 40))
@@ -530,13 +531,13 @@ def test_files_that_cannot_be_a_log(tmp_path: Path, text: str, message: str) -> 
 
 def test_the_first_of_several_rows_that_stand_twice_is_named(tmp_path: Path) -> None:
     text = HEADER + "9,z,.5,1,f\n1,a,.5,1,f\n9,z,.5,0,f\n1,a,.5,1,f\n"
-    with pytest.raises(FileError, match=r"line 4, column round: the arm 'z' already has round 9 in line 2"):
+    with pytest.raises(FileError, match=r"line 4, column round: .* 'z' .* round 9 .* line 2"):
         read_draws(write(tmp_path, text))
 
 
 def test_a_group_column_that_is_not_there_lists_those_that_are(tmp_path: Path) -> None:
     file = write(tmp_path, HEADER + "1,a,0.5,1,f\n")
-    with pytest.raises(FileError, match="lacks the column site; it has round, arm, exposure, drawn, sex"):
+    with pytest.raises(FileError, match=r"column site.* round, arm, exposure, drawn, sex"):
         read_draws(file, group="site")
 
 

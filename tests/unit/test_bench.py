@@ -11,6 +11,7 @@ from meritfair.cli import main
 from meritfair.simulation import bench
 
 
+@pytest.mark.slow
 def test_the_compiled_loop_has_the_law_of_the_engine() -> None:
     # Else the ratio would compare two different things. Means over runs, z-tests at five standard errors.
     arms, runs, rng = mf.datasets.synthetic(6, seed=3), 300, np.random.default_rng(5)

@@ -216,7 +216,7 @@ def test_a_policy_that_fails_later_does_not_lose_the_others(few: None, monkeypat
 
 def test_a_named_policy_that_cannot_be_played_is_an_error_before_others_are(few: None) -> None:
     told: list[str] = []
-    with pytest.raises(mf.InputError, match="picky cannot be played here: picky pulls one arm, got a budget of 2"):
+    with pytest.raises(mf.InputError, match=r"picky .* got a budget of 2"):
         compare(SETS, ["random", "picky"], progress=lambda label, *_: told.append(label), **QUICK)
     assert set(told) <= {"none"}  # the quickest of all
 

@@ -141,6 +141,7 @@ def test_draws_by_merit_are_draws_of_its_exposures(design: str) -> None:
     )
 
 
+@pytest.mark.slow
 @both_designs
 def test_draws_of_a_million_arms(design: str) -> None:
     merit = np.exp(np.random.default_rng(43).normal(size=1_000_000))

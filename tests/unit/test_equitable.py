@@ -117,6 +117,7 @@ def examples() -> list[tuple[GroupWorth, int]]:
     return cases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("welfare", ["maximin", "nash"])
 def test_a_division_is_the_best_of_all(welfare: str) -> None:
     close = 0
@@ -189,8 +190,9 @@ def test_pulls_that_change_nothing_go_to_all_and_those_that_harm_to_nobody_if_po
     np.testing.assert_allclose(divide_budget(worth, 6, welfare), [2, 2, 2])
 
 
+@pytest.mark.slow
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_other_division_is_better_for_the_worst_off(data: st.DataObject) -> None:
     n_arms = data.draw(st.integers(1, 10))
     P = data.draw(hnp.arrays(np.float64, (n_arms, 2, 2), elements=st.floats(0.01, 0.99)))

@@ -229,6 +229,7 @@ def test_relabelling_arms_relabels_the_plan(seed: int) -> None:
     np.testing.assert_allclose(other.memory, plan.memory[order], rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_position_does_not_decide_between_equals() -> None:
     """Nothing was seen, so each of 5 arms is among the 2 that the programme pulls in 2/5 of 300 plans."""
     first = np.zeros(5)
@@ -321,6 +322,7 @@ MINIMUMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spite", [False, True])
 @pytest.mark.parametrize("which", MINIMUMS)
 def test_no_debt_ever_passes_its_bound(which: str, spite: bool) -> None:
@@ -385,6 +387,7 @@ def part_of_whittle(policy: Policy, episodes: int, carry_states: bool) -> float:
     return float((run.reward[:, -(episodes // 3) :].mean() - none) / (best - none))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("carry_states", [False, True])
 def test_learning_pays(carry_states: bool) -> None:
     assert part_of_whittle(FairUCRL(minimum=0.0), 60, carry_states) > 0.9
@@ -392,6 +395,7 @@ def test_learning_pays(carry_states: bool) -> None:
     assert 0.6 < fair < 0.9  # half of the budget goes to everyone alike
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_arms", "budget"), [(1, 1), (2, 2), (3, 1)])
 @pytest.mark.parametrize("minimum", [None, 0.0, 1 / 3])
 def test_small_problems_are_played(n_arms: int, budget: int, minimum: float | None) -> None:

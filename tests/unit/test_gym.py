@@ -67,7 +67,7 @@ def chi_square(observed: AnyArray, expected: AnyArray) -> float:
 
 
 @given(st.integers(1, 8), st.floats(0, 1), st.lists(st.integers(1, 3), max_size=2), st.floats(0, 1), st.integers(0, 99))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_sample_spends_the_budget_on_arms_that_can_be_pulled(
     n_arms: int, part: float, rows: list[int], available: float, seed: int
 ) -> None:
@@ -503,7 +503,7 @@ def test_without_a_seed_each_environment_has_a_new_one_that_is_told() -> None:
     np.testing.assert_array_equal(again.reset(seed=seeds)[0], first)
     again.reset(seed=[None, 5, None])
     assert again.np_random_seed == (seeds[0], 5, seeds[2])
-    with pytest.raises(mf.InputError, match="seed must be one number or one for each of the 3 environments, got 2"):
+    with pytest.raises(mf.InputError, match=r"seed .* 3 environments, got 2"):
         envs.reset(seed=[1, 2])
 
 

@@ -123,7 +123,7 @@ def test_thompson_whittle_draws_from_the_posterior() -> None:
 
 def test_thompson_whittle_needs_an_rng_for_each_run() -> None:
     seen = view()
-    with pytest.raises(mf.InputError, match="thompson-whittle needs a generator for each of the 1 runs, got 0"):
+    with pytest.raises(mf.InputError, match=r"thompson-whittle .* 1 runs, got 0"):
         ThompsonWhittle().plan(View(seen.counts, 9, 2, seen.true_transitions))
 
 
@@ -144,24 +144,6 @@ def test_who_is_an_oracle_and_who_is_constant() -> None:
         assert (policy.oracle, policy.plans_once) == (knows, knows)
         assert policy.spends_budget
     assert not SoftFair.oracle  # settings of one are not those of all
-
-
-def blind(policy: Any, seen: View) -> View:
-    """Return the view without the truth, unless the policy may look at it."""
-    truth = seen.true_transitions if policy.oracle else np.full_like(seen.true_transitions, np.nan)
-    return View(seen.counts, seen.episode, seen.budget, truth, seen.rngs)
-
-
-@pytest.mark.parametrize("policy", EVERY, ids=repr)
-def test_runs_planned_together_are_planned_as_alone(policy: Any) -> None:
-    each = [blind(policy, view(seed)) for seed in (1, 2, 3)]
-    counts = mf.Counts(*(np.stack([getattr(v.counts, name) for v in each]) for name in ("visits", "good")))
-    truth, rngs = np.stack([v.true_transitions for v in each]), tuple(view(seed).rngs[0] for seed in (1, 2, 3))
-    together = index(policy, View(counts, 9, 2, truth, rngs))
-    assert together.shape == (3, 6, 2)
-    np.testing.assert_array_equal(together, [index(policy, v) for v in each])
-    if policy.name != "soft-fair" or policy.estimate in ("mean", "known", "thompson"):
-        assert len(np.unique(together)) > 6  # they are told apart
 
 
 @pytest.mark.parametrize("policy", [p for p in EVERY if "thompson" not in repr(p).lower()], ids=repr)
@@ -216,6 +198,7 @@ def ends() -> tuple[float, float]:
     return float(play(mf.NoAction()).reward.mean()), float(play(Whittle()).reward.mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "part"),
     [
@@ -240,13 +223,6 @@ def test_one_step_ahead_is_not_far_enough(ends: tuple[float, float]) -> None:
     assert none < play(Myopic()).reward.mean() < best - 0.01 * (best - none)
 
 
-def test_a_run_of_thompson_whittle_does_not_depend_on_the_others() -> None:
-    alone, among = play(ThompsonWhittle(), 10, runs=1), play(ThompsonWhittle(), 10, runs=3)
-    np.testing.assert_array_equal(alone.reward[0], among.reward[0])
-    np.testing.assert_array_equal(alone.visits[0], among.visits[0])
-    assert (among.visits[0] != among.visits[1]).any()
-
-
 @pytest.mark.parametrize("c", [0.0, 0.5])
 def test_soft_fair_without_sharpness_draws_all_alike(c: float) -> None:
     exposure = play(SoftFair(c=c, estimate="known"), 20).exposure.mean(axis=0)  # of 16,000 steps
@@ -254,6 +230,7 @@ def test_soft_fair_without_sharpness_draws_all_alike(c: float) -> None:
     assert (z < 4.71) == (c == 0.0)  # 1e-4 split over 20 arms, two-sided; a little sharpness is found
 
 
+@pytest.mark.slow
 def test_soft_fair_gains_and_leaves_nobody_out(ends: tuple[float, float]) -> None:
     none, best = ends
     known, learnt = play(SoftFair(estimate="known")), play(SoftFair())

@@ -342,7 +342,7 @@ def test_bad_parquet_is_refused_with_its_row(tmp_path: Path) -> None:
     with pytest.raises(mf.FileError, match=r"line 2, column state: .*got None"):
         read_log(file)
     pq.write_table(pa.table({**columns, "state": [0, 1], "arm": ["a", "a"]}), file)
-    with pytest.raises(mf.FileError, match="line 2, column round: the arm 'a' already has round 1 in line 1"):
+    with pytest.raises(mf.FileError, match=r"line 2, column round: .* 'a' .* round 1 .* line 1"):
         read_log(file)
     pq.write_table(pa.table({name: pa.array([], pa.int64()) for name in columns}), file)
     with pytest.raises(mf.FileError, match="has no observations in it"):

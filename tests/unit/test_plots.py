@@ -35,6 +35,7 @@ def found(request: pytest.FixtureRequest) -> Any:
     return request.param()
 
 
+@pytest.mark.slow
 def test_axes_of_the_caller_are_drawn_into(found: Any) -> None:
     figure, alone = Figure(figsize=(7, 5)), found.plot()
     top, below = figure.subplots(2, 2)

@@ -15,7 +15,7 @@ from meritfair.core.errors import InputError
 from meritfair.engine import gammas, pooling
 from meritfair.model.posterior import Posterior, Prior, fit_prior
 from reference import pooling as reference
-from reference.compiled import kernel_not_kept
+from reference.compiled import kernel_of_tests
 
 TWO = Prior(
     [0.3, 0.7],
@@ -185,6 +185,7 @@ def test_a_twin_that_ignores_the_chances_of_classes_is_found_out(monkeypatch: py
         assert difference(fit_prior(CASES[case]), twin.classes) > 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_what_em_climbs_never_falls(case: str) -> None:
     climbs = reference.fit(*flat(CASES[case])).climbs
@@ -212,6 +213,7 @@ def test_the_fit_is_a_top(case: str) -> None:
                 assert lower < best + 1e-3
 
 
+@pytest.mark.slow
 def test_evidence_for_one_class_is_an_integral() -> None:
     # With one class the four cells are apart, and each has an integral over its mean and strength.
     _, counts = planted(60, 1, 8, seed=9)
@@ -332,7 +334,7 @@ def test_the_same_counts_give_the_same_bits() -> None:
 
 def test_counts_of_many_runs_and_no_classes_are_refused() -> None:
     counts = mf.Counts(np.ones((2, 3, 2, 2), np.int64), np.ones((2, 3, 2, 2), np.int64))
-    with pytest.raises(InputError, match=r"counts must be of one set of arms, shape \(N, 2, 2\), got \(2, 3, 2, 2\)"):
+    with pytest.raises(InputError, match=r"counts .* \(N, 2, 2\), got \(2, 3, 2, 2\)"):
         fit_prior(counts)
     with pytest.raises(InputError, match="max_classes must be at least 1, got 0"):
         fit_prior(mf.Counts.none(3), 0)
@@ -350,7 +352,7 @@ def test_a_hundred_thousand_arms() -> None:
 # ---- the same inside the engine
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _gamma(tables: FloatArray, starts: FloatArray, counts: FloatArray, values: FloatArray) -> None:
     for i in range(len(starts)):
         gammas.tabulate_logs(tables[0], starts[i], tables.shape[1])
@@ -401,7 +403,7 @@ def test_before_the_first_fit_the_prior_is_uniform() -> None:
     np.testing.assert_allclose(points.transpose(2, 0, 1), counts.mean, rtol=1e-14)
 
 
-@kernel_not_kept
+@kernel_of_tests
 def _refits(when: AnyArray) -> None:
     for episode in range(1, len(when)):
         when[episode] = pooling.refits_at(episode)

@@ -199,7 +199,7 @@ def problems(draw: st.DrawFn) -> tuple[AnyArray, int, float, float]:
 
 
 @given(problems(), st.integers(0, 2**32 - 1))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_exposures_keep_their_bounds_and_beat_others(case: tuple[AnyArray, int, float, float], seed: int) -> None:
     P, K, lower, upper = case
     p = best_exposure(P, K, lower, upper)

@@ -187,6 +187,7 @@ def part_of_whittle(policy: Policy, episodes: int, carry_states: bool) -> float:
     return float((run.reward[:, -(episodes // 10) :].mean() - none) / (best - none))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("carry_states", [False, True])
 @pytest.mark.parametrize(("policy", "least"), [(WIQL(), 0.92), (ABWhittle(), 0.88)], ids=["wiql", "ab-whittle"])
 def test_learning_pays(policy: Policy, least: float, carry_states: bool) -> None:

@@ -507,6 +507,7 @@ def test_the_example_is_found_by_its_entry_point(example: str) -> None:
             create(name, **settings)
 
 
+@pytest.mark.slow
 def test_nobody_waits_too_long_in_the_example(example: str) -> None:
     problem: dict[str, Any] = {**QUICK, "episodes": 40, "horizon": 25}
     for patience in (2, 7):

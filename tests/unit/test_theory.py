@@ -191,13 +191,13 @@ def slope_by_steps(merit: mf.Merit, benefit: FloatArray, budget: int, design: st
 @pytest.mark.parametrize(
     "merit", [mf.Exponential(2.0), mf.Exponential(6.0), mf.Affine(1.0, 1.5), mf.Logistic(4.0, 0.2)]
 )
-@pytest.mark.parametrize("budget", [1, 2, 4, 6])
-def test_exposure_slope_is_that_of_small_steps(merit: mf.Merit, budget: int, design: str) -> None:
+def test_exposure_slope_is_that_of_small_steps(merit: mf.Merit, design: str) -> None:
     benefit = np.array([0.71, 0.52, 0.33, 0.11, -0.24, -0.55])
-    a, b = theory.exposure_slope(merit, benefit, budget, design)
-    np.testing.assert_allclose(
-        np.diag(a) - np.outer(b, a), slope_by_steps(merit, benefit, budget, design), rtol=1e-5, atol=1e-7
-    )
+    for budget in (1, 2, 4, 6):
+        a, b = theory.exposure_slope(merit, benefit, budget, design)
+        np.testing.assert_allclose(
+            np.diag(a) - np.outer(b, a), slope_by_steps(merit, benefit, budget, design), rtol=1e-5, atol=1e-7
+        )
 
 
 def test_exposure_slope_where_some_are_saturated_and_where_all_are() -> None:

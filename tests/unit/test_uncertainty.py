@@ -177,6 +177,7 @@ def is_share(inside: BoolArray, expected: float, slack: float = 0.0) -> bool:
     return bool(min(too_few, too_many) > LEVEL / 2)
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_the_prior_brings_forth() -> None:
     # If arms are drawn from the prior, the truth is one more draw from the posterior, however little was seen: its rank
     # among M draws is uniform on M + 1 places, and (M - 1) 0.95 of the gaps between them are inside.
@@ -190,6 +191,7 @@ def test_intervals_hold_what_the_prior_brings_forth() -> None:
     assert not is_share(holds(*shrunk(*ends), mf.benefit(truth)), expected)
 
 
+@pytest.mark.slow
 def test_intervals_of_exposure_hold_what_the_prior_brings_forth() -> None:
     rng, draws, repeats = np.random.default_rng(4), 150, 1000
     low, high, due = np.empty((3, repeats))
@@ -219,6 +221,7 @@ def seen_of(arms: FloatArray, rounds: int, rng: np.random.Generator) -> mf.Count
     return mf.Counts(visits, good)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["draws", "delta"])
 @pytest.mark.parametrize("arm", range(len(KNOWN)))
 def test_intervals_hold_the_benefit_of_known_arms(arm: int, method: Any) -> None:
@@ -234,6 +237,7 @@ def test_intervals_hold_the_benefit_of_known_arms(arm: int, method: Any) -> None
     assert not is_share(holds(*shrunk(*ends), truth), 0.95, slack=0.015)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["draws", "delta"])
 def test_width_goes_with_the_root_of_what_was_seen(method: Any) -> None:
     narrow, wide = (
