@@ -98,6 +98,21 @@ class Policy(ABC):
         return plain(self) if dataclasses.is_dataclass(self) else {}
 
 
+class Estimator(Policy):
+    """A policy that may plan for an estimate of the arms, taken from a confidence ball around what was seen."""
+
+    adopts: ClassVar[tuple[str, ...]] = ("delta",)
+    delta: float
+    ball: str = "paper"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", self.confidence.delta)
+
+    @property
+    def confidence(self) -> Confidence:
+        return Confidence(self.ball, self.delta)
+
+
 def check_estimate(policy: Any) -> None:
     """Check which arms a policy plans for, and how sure it is to be: estimate and delta. Known arms make an oracle."""
     check_choice("estimate", policy.estimate, KNOWN_OR_ESTIMATED)

@@ -44,9 +44,8 @@ import numpy as np
 from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_choice
 from meritfair.model.confidence import confidence_radius
-from meritfair.model.criterion import Confidence
 from meritfair.model.whittle import check_discount, largest_whittle_index, whittle_index
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Estimator
 from meritfair.policies.plans import PriorityTable
 from meritfair.policies.view import View
 
@@ -54,7 +53,7 @@ _BOUNDS = ("value", "penalty", "extreme")
 
 
 @dataclass(frozen=True)
-class UCWhittle(Policy):
+class UCWhittle(Estimator):
     """Pulls the K arms with the largest Whittle index at an optimistic point of what the counts leave plausible.
 
     Parameters
@@ -82,7 +81,6 @@ class UCWhittle(Policy):
     """
 
     name: ClassVar[str] = "uc-whittle"
-    adopts: ClassVar[tuple[str, ...]] = ("delta",)
     bound: str = "value"
     discount: float = 0.9
     delta: float = 1e-3
@@ -90,11 +88,7 @@ class UCWhittle(Policy):
     def __post_init__(self) -> None:
         check_choice("bound", self.bound, _BOUNDS)
         object.__setattr__(self, "discount", check_discount(self.discount))
-        object.__setattr__(self, "delta", self.confidence.delta)
-
-    @property
-    def confidence(self) -> Confidence:
-        return Confidence(delta=self.delta)
+        super().__post_init__()
 
     def plan(self, view: View) -> PriorityTable:
         lower, upper = self._box(view)
