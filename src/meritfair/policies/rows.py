@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -71,15 +72,10 @@ class Known:
     @classmethod
     def from_dict(cls: type[_Kind], values: Any, n_arms: int) -> _Kind:
         """Return the rows that `to_dict` has described, of that many arms."""
-        nothing = {
-            "truth": np.full((n_arms, 2, 2), np.nan),
-            "memory": None,
-            "reported": np.zeros((n_arms, 0), np.int64),
-        }
-        rows: dict[str, Any] = {}
+        nothing, rows = vars(Rows.none(n_arms)), dict[str, Any]()
         for field in dataclasses.fields(cls):
             given = part(values, field.name)
-            unknown = given is None and field.name in nothing
+            unknown = given is None and field.name in ("truth", "memory", "reported")
             rows[field.name] = nothing[field.name] if unknown else array_of(field.name, given, n_arms)
         Counts(rows["visits"], rows["good"])  # checks that good is at most visits
         return cls(**rows)
@@ -110,8 +106,7 @@ class Rows(Known):
 
     def known(self) -> Known:
         """Return a copy of what plans are made from."""
-        memory = None if self.memory is None else self.memory.copy()
-        return Known(self.truth.copy(), self.visits.copy(), self.good.copy(), memory)
+        return Known(*deepcopy((self.truth, self.visits, self.good, self.memory)))
 
     def note_pulls(self, arms: IntArray, number: int, rng: np.random.Generator) -> None:
         """Note who is pulled in a round, and move them to the end of the line: in order, those level in any order."""
