@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -47,21 +47,18 @@ from meritfair.policies.record import Origin, Record, as_list, check_names, gene
 from meritfair.policies.rows import Known, Rows, part
 from meritfair.policies.view import Planner, View
 
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _one_at_a_time(
-    method: Callable[Concatenate[Learner, _Given], _Result],
-) -> Callable[Concatenate[Learner, _Given], _Result]:
+def _one_at_a_time(method: _Method) -> _Method:
     """Let threads that share a learner wait for each other."""
 
     @functools.wraps(method)
-    def alone(self: Learner, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+    def alone(self: Learner, /, *args: Any, **kwargs: Any) -> Any:
         with self._lock:
             return method(self, *args, **kwargs)
 
-    return alone
+    return cast(_Method, alone)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,24 +18,16 @@ from meritfair.model.counts import Counts
 _BITS = 63  # of a word that stays positive
 
 
-class _Column(NamedTuple):
-    """What an array holds of each arm."""
-
-    shape: tuple[int | None, ...]  # None: any length
-    low: float
-    high: float
-    whole: bool = True
-
-
-_COLUMNS = {
-    "truth": _Column((2, 2), 0, 1, whole=False),
-    "visits": _Column((2, 2), 0, 2**53),
-    "good": _Column((2, 2), 0, 2**53),
-    "memory": _Column((None,), -np.inf, np.inf, whole=False),
-    "pulled": _Column((), 0, 1),
-    "turn": _Column((), 0, 2**53, whole=False),
-    "reported": _Column((None,), 0, 2**63 - 1),
-    "states": _Column((), -1, 1),
+# What each array holds of an arm: a shape, where None is any length, of which numbers, and their bounds.
+_COLUMNS: dict[str, tuple[tuple[int | None, ...], type, float, float]] = {
+    "truth": ((2, 2), float, 0, 1),
+    "visits": ((2, 2), int, 0, 2**53),
+    "good": ((2, 2), int, 0, 2**53),
+    "memory": ((None,), float, -np.inf, np.inf),
+    "pulled": ((), int, 0, 1),
+    "turn": ((), float, 0, 2**53),
+    "reported": ((None,), int, 0, 2**63 - 1),
+    "states": ((), int, -1, 1),
 }
 
 _Kind = TypeVar("_Kind", bound="Known")
@@ -149,15 +141,14 @@ def part(values: Any, name: str) -> Any:
 
 def array_of(name: str, given: Any, n_arms: int) -> Any:
     """Return the array of this name, if it has a row for each of that many arms and keeps its bounds."""
-    column = _COLUMNS[name]
-    array = _whole_numbers(name, given) if column.whole else float_array(name, given)
-    shape = (n_arms, *column.shape)
+    own, kind, low, high = _COLUMNS[name]
+    array, shape = (_whole_numbers if kind is int else float_array)(name, given), (n_arms, *own)
     if array.ndim != len(shape) or any(b not in (a, None) for a, b in zip(array.shape, shape, strict=True)):
         words = ", ".join("any" if length is None else str(length) for length in shape)
         raise InputError(f"{name} must have the shape ({words}), got {array.shape}")
-    outside = array[(array < column.low) | (array > column.high) | (np.isnan(array) & (name == "turn"))]
+    outside = array[(array < low) | (array > high) | (np.isnan(array) & (name == "turn"))]
     if outside.size:
-        raise InputError(f"{name} must be between {column.low} and {column.high}, got {outside.flat[0]}")
+        raise InputError(f"{name} must be between {low} and {high}, got {outside.flat[0]}")
     return np.array(array, order="C")
 
 

@@ -41,7 +41,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_choice
 from meritfair.model.confidence import confidence_radius
 from meritfair.model.whittle import check_discount, largest_whittle_index, whittle_index
@@ -91,16 +90,12 @@ class UCWhittle(Estimator):
         super().__post_init__()
 
     def plan(self, view: View) -> PriorityTable:
-        lower, upper = self._box(view)
+        middle, visits = view.counts.frequency, view.counts.visits
+        radius = confidence_radius(visits, view.episode, view.n_arms, self.delta)  # Eq. (6)
+        lower, upper = np.maximum(0.0, middle - radius), np.minimum(1.0, middle + radius)
         match self.bound:
             case "penalty":
                 return PriorityTable(largest_whittle_index(lower, upper, self.discount))
             case "value":
                 return PriorityTable(whittle_index(upper, self.discount))
         return PriorityTable(whittle_index(np.stack([lower[..., 0], upper[..., 1]], axis=-1), self.discount))
-
-    def _box(self, view: View) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the box; it is all of [0, 1] where nothing was seen."""
-        middle = view.counts.frequency
-        radius = confidence_radius(view.counts.visits, view.episode, view.n_arms, self.delta)  # Eq. (6)
-        return np.maximum(0.0, middle - radius), np.minimum(1.0, middle + radius)
