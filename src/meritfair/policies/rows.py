@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,8 +30,6 @@ _COLUMNS: dict[str, tuple[tuple[int | None, ...], type, float, float]] = {
     "states": ((), int, -1, 1),
 }
 
-_Kind = TypeVar("_Kind", bound="Known")
-
 
 @dataclass
 class Known:
@@ -50,7 +48,7 @@ class Known:
         """What was seen of the arms."""
         return Counts(self.visits, self.good)
 
-    def only(self: _Kind, arms: Sequence[int] | IntArray) -> _Kind:
+    def only(self, arms: Sequence[int] | IntArray) -> Self:
         """Return the rows of these arms alone."""
         places = np.asarray(arms, np.int64)
         own: dict[str, Any] = {name: None if rows is None else rows[places] for name, rows in vars(self).items()}
@@ -62,7 +60,7 @@ class Known:
         return {name: None if rows is None or rows.size == 0 else _numbers(rows) for name, rows in arrays.items()}
 
     @classmethod
-    def from_dict(cls: type[_Kind], values: Any, n_arms: int) -> _Kind:
+    def from_dict(cls, values: Any, n_arms: int) -> Self:
         """Return the rows that `to_dict` has described, of that many arms."""
         nothing, rows = vars(Rows.none(n_arms)), dict[str, Any]()
         for field in dataclasses.fields(cls):

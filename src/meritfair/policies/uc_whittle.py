@@ -92,7 +92,7 @@ class UCWhittle(Estimator):
     def plan(self, view: View) -> PriorityTable:
         middle, visits = view.counts.frequency, view.counts.visits
         radius = confidence_radius(visits, view.episode, view.n_arms, self.delta)  # Eq. (6)
-        lower, upper = np.maximum(0.0, middle - radius), np.minimum(1.0, middle + radius)
+        lower, upper = np.maximum(0.0, middle - radius), np.minimum(1.0, middle + radius)  # [0, 1] if never seen
         match self.bound:
             case "penalty":
                 return PriorityTable(largest_whittle_index(lower, upper, self.discount))
