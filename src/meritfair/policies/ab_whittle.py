@@ -87,8 +87,7 @@ class ABWhittle(Policy):
     slow: float = 0.9
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exploration", check_number("exploration", self.exploration, 0.0, 1.0))
-        for name in ("fast", "slow"):
+        for name in ("exploration", "fast", "slow"):
             object.__setattr__(self, name, check_number(name, getattr(self, name), 0.0, 1.0))
         if not 0.5 < self.fast < self.slow:
             raise InputError(f"fast must be above 0.5 and below slow, got {self.fast:g} and {self.slow:g}")

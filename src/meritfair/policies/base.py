@@ -17,7 +17,7 @@ from meritfair.engine.rules import Rule
 from meritfair.model.criterion import Confidence, Criterion, plain
 from meritfair.policies.learner import Learner
 from meritfair.policies.plans import Plan
-from meritfair.policies.record import Record
+from meritfair.policies.record import Record, first_arms
 from meritfair.policies.view import KNOWN, KNOWN_OR_ESTIMATED, View
 
 
@@ -90,12 +90,27 @@ class Policy(ABC):
             join.
         """
         check_name(self)
-        record = Record.new(n_arms, budget, seed, horizon, names, transitions, history)
-        return Learner(self, record, history=history)
+        found, rows = first_arms(n_arms, names, transitions, history)
+        return Learner(self, Record.new(found, rows, budget, seed, horizon), history=history)
 
     def settings(self) -> dict[str, Any]:
         """Return the policy's settings as plain values, for results and files."""
         return plain(self) if dataclasses.is_dataclass(self) else {}
+
+
+class Estimator(Policy):
+    """A policy that may plan for an estimate of the arms, taken from a confidence ball around what was seen."""
+
+    adopts: ClassVar[tuple[str, ...]] = ("delta",)
+    delta: float
+    ball: str = "paper"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", self.confidence.delta)
+
+    @property
+    def confidence(self) -> Confidence:
+        return Confidence(self.ball, self.delta)
 
 
 def check_estimate(policy: Any) -> None:

@@ -121,7 +121,10 @@ class Ranking:
         shape = np.broadcast_shapes(self.index.shape[:-1], parts[0][1].shape)
         exposure = np.zeros((*shape, self.index.shape[-1]))
         for inside, quota in parts:
-            exposure[..., inside] = _exposure_of_largest(self.index[..., inside], quota)
+            if inside.any():  # those level with the last share what is left
+                above, level = _largest(self.index[..., inside], quota)
+                left = quota[..., None] - above.sum(axis=-1, keepdims=True)
+                exposure[..., inside] = above + level * (left / np.maximum(1, level.sum(axis=-1, keepdims=True)))
         return exposure
 
     def weights(self, budget: int) -> FloatArray:
@@ -153,12 +156,3 @@ def _largest(index: FloatArray, budget: IntArray) -> tuple[BoolArray, BoolArray]
     take = np.broadcast_to(budget, index.shape[:-1])[..., None]
     last = np.take_along_axis(-np.sort(-index, axis=-1), np.maximum(take - 1, 0), axis=-1)
     return (index > last) & (take > 0), (index == last) & (index > -np.inf) & (take > 0)
-
-
-def _exposure_of_largest(index: FloatArray, budget: IntArray) -> FloatArray:
-    """Return the probability that each arm is among those with the largest index; ties share what is left."""
-    if index.shape[-1] == 0:
-        return index
-    above, level = _largest(index, budget)
-    left = np.asarray(budget)[..., None] - above.sum(axis=-1, keepdims=True)
-    return np.asarray(above + level * (left / np.maximum(1, level.sum(axis=-1, keepdims=True))))

@@ -33,10 +33,9 @@ import numpy as np
 from meritfair.core.arrays import FloatArray, IntArray, frozen
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError
-from meritfair.model.criterion import Confidence
 from meritfair.model.fluid import WELFARES, divide_budget, group_worth
 from meritfair.model.whittle import whittle_index
-from meritfair.policies.base import Policy, check_estimate
+from meritfair.policies.base import Estimator, check_estimate
 from meritfair.policies.plans import PriorityTable
 from meritfair.policies.view import KNOWN, View
 
@@ -45,7 +44,7 @@ _ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
-class Equitable(Policy):
+class Equitable(Estimator):
     """Divides the budget between groups so as to raise the worst off, and pulls by index within each.
 
     Parameters
@@ -72,7 +71,6 @@ class Equitable(Policy):
     """
 
     name: ClassVar[str] = "equitable"
-    adopts: ClassVar[tuple[str, ...]] = ("delta",)
     groups: Labels | None = None
     welfare: str = "maximin"
     estimate: str = KNOWN
@@ -82,10 +80,6 @@ class Equitable(Policy):
         object.__setattr__(self, "groups", _labels(self.groups))
         check_choice("welfare", self.welfare, WELFARES)
         check_estimate(self)
-
-    @property
-    def confidence(self) -> Confidence:
-        return Confidence(delta=self.delta)
 
     def plan(self, view: View) -> PriorityTable:
         shape = view.counts.visits.shape

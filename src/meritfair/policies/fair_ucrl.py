@@ -62,9 +62,9 @@ import numpy as np
 from meritfair.core.arrays import FloatArray
 from meritfair.core.errors import InputError, MeritfairError
 from meritfair.model.confidence import Ball
-from meritfair.model.criterion import Bound, Confidence, bound_setting
+from meritfair.model.criterion import Bound, bound_setting
 from meritfair.model.whittle import whittle_index
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Estimator
 from meritfair.policies.plans import StepLearner
 from meritfair.policies.view import View
 
@@ -75,7 +75,7 @@ _TIES = 1e-3  # what a difference of worth counts for among equal fractions
 
 
 @dataclass(frozen=True)
-class FairUCRL(Policy):
+class FairUCRL(Estimator):
     """Pulls every arm at least a fraction of the time in the long run, and else those where optimism sees most reward.
 
     Parameters
@@ -110,11 +110,7 @@ class FairUCRL(Policy):
     def __post_init__(self) -> None:
         if self.minimum is not None:
             object.__setattr__(self, "minimum", bound_setting("minimum", self.minimum))
-        object.__setattr__(self, "delta", self.confidence.delta)
-
-    @property
-    def confidence(self) -> Confidence:
-        return Confidence(self.ball, self.delta)
+        super().__post_init__()
 
     def plan(self, view: View) -> StepLearner:
         from meritfair.engine.fractions import new_debts, rank_by_debt  # loading it takes a second

@@ -41,9 +41,8 @@ from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
 from meritfair.core.machine import check_memory
-from meritfair.model.criterion import Confidence
 from meritfair.model.whittle import check_discount, whittle_index
-from meritfair.policies.base import Policy, check_estimate
+from meritfair.policies.base import Estimator, check_estimate
 from meritfair.policies.plans import StepLearner
 from meritfair.policies.view import KNOWN, View
 
@@ -51,7 +50,7 @@ _SHORTEST = 15  # the shortest window of the paper's experiments
 
 
 @dataclass(frozen=True)
-class FaWT(Policy):
+class FaWT(Estimator):
     """Pulls every arm a least number of times in every window, and otherwise those with the largest Whittle index.
 
     Parameters
@@ -80,7 +79,6 @@ class FaWT(Policy):
     """
 
     name: ClassVar[str] = "fawt"
-    adopts: ClassVar[tuple[str, ...]] = ("delta",)
     least: int = 2
     window: int | None = None
     discount: float = 1.0
@@ -92,10 +90,6 @@ class FaWT(Policy):
         object.__setattr__(self, "discount", check_discount(self.discount))
         check_estimate(self)
         object.__setattr__(self, "plans_once", self.oracle)
-
-    @property
-    def confidence(self) -> Confidence:
-        return Confidence(delta=self.delta)
 
     def plan(self, view: View) -> StepLearner:
         from meritfair.engine.windows import rank_by_table_in_windows  # loading it takes a second

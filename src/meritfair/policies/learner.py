@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -47,21 +47,18 @@ from meritfair.policies.record import Origin, Record, as_list, check_names, gene
 from meritfair.policies.rows import Known, Rows, part
 from meritfair.policies.view import Planner, View
 
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _one_at_a_time(
-    method: Callable[Concatenate[Learner, _Given], _Result],
-) -> Callable[Concatenate[Learner, _Given], _Result]:
+def _one_at_a_time(method: _Method) -> _Method:
     """Let threads that share a learner wait for each other."""
 
     @functools.wraps(method)
-    def alone(self: Learner, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+    def alone(self: Learner, /, *args: Any, **kwargs: Any) -> Any:
         with self._lock:
             return method(self, *args, **kwargs)
 
-    return alone
+    return cast(_Method, alone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +87,6 @@ class Choice:
     round: int
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """A plan, and what it was made from; None if it was only tried, and will not be followed."""
-
-    plan: Plan
-    origin: Origin | None = None
-
-
 class Learner:
     """A policy in live use; made by `Policy.start`, or by `load` from a file.
 
@@ -110,8 +99,6 @@ class Learner:
         What the current plan was made from, if there is one already.
     history : StateLog, optional
         What was recorded before: all its transitions are taken in.
-    changed : bool
-        Whether anything is new since it was last saved.
 
     Examples
     --------
@@ -126,32 +113,27 @@ class Learner:
     """
 
     def __init__(
-        self,
-        policy: Planner,
-        record: Record,
-        origin: Origin | None = None,
-        history: StateLog | None = None,
-        *,
-        changed: bool = True,
+        self, policy: Planner, record: Record, origin: Origin | None = None, history: StateLog | None = None
     ) -> None:
         self.policy = policy
         self._record = record
         self._token = secrets.token_hex(4)  # of this program, among those that save
-        self._changed = changed
+        self._changed = True  # since it was last saved
         self._lock = threading.RLock()
-        self._planned = self._tried(record.arms)  # settings that do not fit are reported now
-        self._check_memory(origin)
+        self._plan = self._tried(record.arms)  # settings that do not fit are reported now
+        self._origin = origin  # of the plan; None if that was only tried, and will not be followed
+        self._check_memory()
         if origin is not None:
-            self._planned = _Planned(self._plan_from(origin, generator(origin.rng)), origin)
+            self._plan = self._plan_from(origin, generator(origin.rng))
         if history is not None:
             self._take_in_history(history)
 
-    def _check_memory(self, origin: Origin | None) -> None:
+    def _check_memory(self) -> None:
         """Refuse a memory that is not of the policy's kind."""
-        first = self._planned.plan.begin()
+        first, record, origin = self._plan.begin(), self._record, self._origin
         if first is None:
             return
-        width, record = first.shape[-1], self._record
+        width = first.shape[-1]
         kept: list[Known] = [record.arms, *record.departed.values(), *([] if origin is None else [origin.rows])]
         for found in {rows.memory.shape[1] for rows in kept if rows.memory is not None} - {width}:
             raise InputError(f"memory must have {width} numbers for each arm by this policy, got {found}")
@@ -220,23 +202,23 @@ class Learner:
         By name means a mapping such as ``{"Ada": 1, "Bo": 0}`` or a pandas Series with names as its index. Who is not
         in it is unknown. Masked values are unknown too.
         """
-        record, rows, planned = self._record, self._record.arms, self._planned
+        record, rows, plan, origin = self._record, self._record.arms, self._plan, self._origin
         now = self._bits("states", states)
         can = np.ones(self.n_arms, np.bool_) if available is None else self._available(available)
         rng, memory = generator(record.rng.bit_generator.state), rows.memory
-        if planned.origin is None or record.round % record.horizon == 0:
-            origin = Origin(self._episode, record.round, rows.known(), now, record.rng.bit_generator.state)
-            planned = _Planned(self._plan_from(origin, rng), origin)
-            memory = planned.plan.begin(memory)
-        if planned.plan.looks_at_states:
+        if origin is None or record.round % record.horizon == 0:
+            origin = self._origin_now(rows.known(), now)
+            plan = self._plan_from(origin, rng)
+            memory = plan.begin(memory)
+        if plan.looks_at_states:
             self._check_known(now, can)
         here = Situation(record.names, now, can, rows.pulled.copy(), rows.turn.copy(), memory, record.round)
-        step = planned.plan.play(here, record.budget, rng)
+        step = plan.play(here, record.budget, rng)
         # only now does anything change
         places = np.flatnonzero(step.pulled)
         rows.note_pulls(places, record.round + 1, rng)
-        rows.memory, record.rng, self._planned, self._changed = step.memory, rng, planned, True
-        record.round += 1
+        rows.memory, record.rng, record.round = step.memory, rng, record.round + 1
+        self._plan, self._origin, self._changed = plan, origin, True
         chosen = tuple(record.names[arm] for arm in places)
         return Choice(places, chosen, step.pulled.astype(np.int64), step.exposure, record.round)
 
@@ -262,9 +244,10 @@ class Learner:
 
     # ---- planning
 
-    @property
-    def _episode(self) -> int:
-        return self.round // self.horizon + 1
+    def _origin_now(self, rows: Known, states: IntArray) -> Origin:
+        """Return what a plan for the next round is made from."""
+        episode, state = self.round // self.horizon + 1, self._record.rng.bit_generator.state
+        return Origin(episode, self.round, rows, states, state)
 
     def _plan_from(self, origin: Origin, rng: np.random.Generator) -> Plan:
         """Return the plan that the policy makes from this."""
@@ -274,11 +257,10 @@ class Learner:
         view = View(rows.counts, origin.episode, budget, rows.truth, (rng,), origin.states, rows.memory, origin.round)
         return check_plan(self.policy.plan(view), len(rows), budget)
 
-    def _tried(self, rows: Rows) -> _Planned:
+    def _tried(self, rows: Rows) -> Plan:
         """Return the plan for arms of which nothing is remembered, which is not followed; no random number is used."""
-        unknown, forgot = np.full(len(rows), UNKNOWN), dataclasses.replace(rows, memory=None)
-        state = self._record.rng.bit_generator.state
-        return _Planned(self._plan_from(Origin(self._episode, self.round, forgot, unknown, state), generator(state)))
+        origin = self._origin_now(dataclasses.replace(rows, memory=None), np.full(len(rows), UNKNOWN))
+        return self._plan_from(origin, generator(origin.rng))
 
     # ---- learning
 
@@ -322,7 +304,7 @@ class Learner:
     def _take_in(self, seen: Observed) -> None:
         """Let the plan learn from outcomes, and count them; outcomes may come before there is a plan to follow."""
         rows = self._record.arms
-        rows.memory = self._planned.plan.learn_from(rows.memory, seen)
+        rows.memory = self._plan.learn_from(rows.memory, seen)
         rows.visits[seen.arms, seen.states, seen.actions] += 1
         rows.good[seen.arms, seen.states, seen.actions] += seen.next_states
         self._changed = True
@@ -357,7 +339,7 @@ class Learner:
         if transitions is not None:
             rows.truth[self.n_arms :] = Arms(transitions, new).transitions
         tried = self._tried(rows)
-        rows.memory = _joined_memory(parts, tried.plan.begin())
+        rows.memory = _joined_memory(parts, tried.begin())
         self._change_arms(everyone, rows, tried)
         record.numbered += len(new)
         record.departed = {name: kept for name, kept in record.departed.items() if name not in new}
@@ -406,22 +388,22 @@ class Learner:
                 found.add(check_whole("arm", arm, 0, self.n_arms - 1))
         return sorted(found)
 
-    def _change_arms(self, names: tuple[str, ...], rows: Rows, tried: _Planned) -> None:
+    def _change_arms(self, names: tuple[str, ...], rows: Rows, tried: Plan) -> None:
         """Put other arms in place; the next choice makes a new plan for them."""
-        self._record.names, self._record.arms, self._planned, self._changed = names, rows, tried, True
+        self._record.names, self._record.arms = names, rows
+        self._plan, self._origin, self._changed = tried, None, True
 
     # ---- keeping
 
     @_one_at_a_time
     def to_dict(self) -> dict[str, Any]:
         """Return all there is to know as plain values, from which `from_dict` resumes."""
-        origin = self._planned.origin
         return {
             "format": learner_file.FORMAT,
             "versions": learner_file.versions(),
             "policy": {"name": self.policy.name, **self.policy.settings()},
             **self._record.to_dict(),
-            "planned_from": None if origin is None else origin.to_dict(),
+            "planned_from": None if self._origin is None else self._origin.to_dict(),
         }
 
     @classmethod
@@ -439,14 +421,11 @@ class Learner:
         new_settings : bool
             Whether the policy may have other settings than it had: the learner resumes with those of `policy`.
         """
-        return cls._resumed(learner_file.upgraded(values), policy, new_settings, changed=True)
-
-    @classmethod
-    def _resumed(cls, values: Any, policy: Planner | None, new_settings: bool, changed: bool) -> Learner:
+        values = learner_file.upgraded(values)
         policy = learner_file.policy_of(values, policy, new_settings)
         record, planned = Record.from_dict(values), part(values, "planned_from")
         origin = None if planned is None else Origin.from_dict(planned, len(record.names), record.round)
-        return cls(policy, record, origin, changed=changed)
+        return cls(policy, record, origin)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle it by its description, as locks and plans cannot be."""
@@ -474,17 +453,16 @@ class Learner:
         check_suffix(file, "learners", (".json",))
         values = learner_file.read(file)
         try:
-            return cls._resumed(values, policy, new_settings, changed=new_settings)
+            learner = cls.from_dict(values, policy, new_settings=new_settings)
         except (ValueError, OverflowError, MemoryError) as error:  # by a setting, a policy may fail in any of these
             raise FileError(file, f"{error}{learner_file.saved_by(values)}") from error
+        learner._changed = new_settings
+        return learner
 
 
 def _joined_memory(parts: list[Rows], first: FloatArray | None) -> FloatArray | None:
     """Return the memory of all arms, that of the plan where there is none yet; None if there is none at all."""
     if first is None or all(rows.memory is None for rows in parts):
         return None
-    starts = itertools.pairwise(itertools.accumulate(map(len, parts), initial=0))
-    kept = [
-        first[low:high] if rows.memory is None else rows.memory for rows, (low, high) in zip(parts, starts, strict=True)
-    ]
-    return np.concatenate(kept)
+    new = np.split(first, np.cumsum([len(rows) for rows in parts])[:-1])
+    return np.concatenate([own if rows.memory is None else rows.memory for rows, own in zip(parts, new, strict=True)])

@@ -21,16 +21,16 @@ from meritfair.engine.rules import LOTTERY, Rule
 from meritfair.model.allocation import learning_cap
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import ESTIMATES
-from meritfair.model.criterion import Bound, Confidence, Criterion
+from meritfair.model.criterion import Bound, Criterion
 from meritfair.model.exposure import DESIGNS
 from meritfair.model.merit import Exponential, Merit
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Estimator
 from meritfair.policies.plans import Lottery
 from meritfair.policies.view import View
 
 
 @dataclass(frozen=True)
-class MeritFair(Policy):
+class MeritFair(Estimator):
     """The paper's MF-RMAB: a lottery in proportion to each arm's estimated merit.
 
     Parameters
@@ -77,16 +77,12 @@ class MeritFair(Policy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "floor", self.criterion.floor)
         object.__setattr__(self, "cap", self.criterion.cap)
-        object.__setattr__(self, "delta", self.confidence.delta)
+        super().__post_init__()
         check_choice("estimate", self.estimate, ESTIMATES)
 
     @property
     def criterion(self) -> Criterion:
         return Criterion(self.merit, self.design, self.floor, self.cap)
-
-    @property
-    def confidence(self) -> Confidence:
-        return Confidence(self.ball, self.delta)
 
     def plan(self, view: View) -> Lottery:
         merit = self.merit(benefit(view.estimated_transitions(self.estimate, self.delta, self.ball)))

@@ -9,14 +9,13 @@ from meritfair.core.checks import check_choice
 from meritfair.engine.rules import EXPONENTIAL, GREEDY, SEQUENTIAL, MeritRule, Rule
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import ESTIMATES
-from meritfair.model.criterion import Confidence
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Estimator
 from meritfair.policies.plans import PriorityTable
 from meritfair.policies.view import View
 
 
 @dataclass(frozen=True)
-class Optimal(Policy):
+class Optimal(Estimator):
     """The paper's baseline: pull the K arms with the largest estimated benefit.
 
     The name is the paper's. The policy is greedy, not optimal for reward: it ignores states. Ties are broken at random;
@@ -50,12 +49,8 @@ class Optimal(Policy):
     ball: str = "paper"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", self.confidence.delta)
+        super().__post_init__()
         check_choice("estimate", self.estimate, ESTIMATES)
-
-    @property
-    def confidence(self) -> Confidence:
-        return Confidence(self.ball, self.delta)
 
     def plan(self, view: View) -> PriorityTable:
         return PriorityTable.of(benefit(view.estimated_transitions(self.estimate, self.delta, self.ball)))

@@ -69,16 +69,16 @@ class Plan(ABC):
 
     # ---- in a simulation
 
-    @abstractmethod
-    def share(self, budget: int) -> FloatArray | None:
+    def share(self, budget: int) -> FloatArray | None:  # noqa: ARG002
         """Return each arm's share of the draws, the paper's pi, shape (..., N); it sums to 1.
 
         None where pulls depend on states: then the share is taken from the pulls that were made.
         """
+        return None
 
-    @abstractmethod
-    def exposure(self, budget: int) -> FloatArray | None:
+    def exposure(self, budget: int) -> FloatArray | None:  # noqa: ARG002
         """Return the probability that each arm is pulled at a step, shape (..., N); None where it depends on states."""
+        return None
 
     chances = Renamed("exposure")
 
@@ -311,6 +311,7 @@ class Rotation(Plan):
     """
 
     length: int
+    drawn_by = ROTATION
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -321,10 +322,6 @@ class Rotation(Plan):
 
     def exposure(self, budget: int) -> FloatArray:
         return np.full(self.length, budget / self.length)
-
-    @property
-    def drawn_by(self) -> int:
-        return ROTATION
 
     def weights(self, budget: int) -> FloatArray:  # noqa: ARG002
         return np.ones(self.length)
@@ -364,6 +361,7 @@ class StepLearner(Plan):
     learn: Callable[[FloatArray, IntArray, IntArray, IntArray], None] | None = None
     explore: Callable[[FloatArray, int], float] | None = None
     keeps_memory: bool = True
+    looks_at_states = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", float_array("memory", self.memory))
@@ -374,20 +372,10 @@ class StepLearner(Plan):
     def shape(self) -> tuple[int, ...]:
         return self.memory.shape[:-1]
 
-    def share(self, budget: int) -> None:  # noqa: ARG002
-        return None
-
-    def exposure(self, budget: int) -> None:  # noqa: ARG002
-        return None
-
     def step_functions(self, memory: FloatArray | None) -> StepFunctions:
         from meritfair.engine.steps import choose_top
 
         return StepFunctions(self.rank, choose_top, self.begin(memory), self.learn, self.explore, remembers=True)
-
-    @property
-    def looks_at_states(self) -> bool:
-        return True
 
     def begin(self, memory: FloatArray | None = None) -> FloatArray:
         return self.memory if memory is None or not self.keeps_memory else memory

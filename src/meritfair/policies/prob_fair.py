@@ -35,9 +35,8 @@ import numpy as np
 
 from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
-from meritfair.model.criterion import Confidence
 from meritfair.model.stationary import best_exposure
-from meritfair.policies.base import Policy, check_estimate
+from meritfair.policies.base import Estimator, check_estimate
 from meritfair.policies.plans import Lottery
 from meritfair.policies.view import KNOWN, View
 
@@ -45,7 +44,7 @@ _NEVER = 1e-300  # a merit must be positive
 
 
 @dataclass(frozen=True)
-class ProbFair(Policy):
+class ProbFair(Estimator):
     """Gives every arm at least a certain exposure, and the rest of the budget to where it is worth most.
 
     Parameters
@@ -70,7 +69,6 @@ class ProbFair(Policy):
     """
 
     name: ClassVar[str] = "prob-fair"
-    adopts: ClassVar[tuple[str, ...]] = ("delta",)
     lower: float | None = None
     upper: float = 1.0
     estimate: str = KNOWN
@@ -84,10 +82,6 @@ class ProbFair(Policy):
             raise InputError(f"lower must be at most upper, got {self.lower:g} and {self.upper:g}")
         check_estimate(self)
         object.__setattr__(self, "plans_once", self.oracle)
-
-    @property
-    def confidence(self) -> Confidence:
-        return Confidence(delta=self.delta)
 
     def plan(self, view: View) -> Lottery:
         shape = view.counts.visits.shape

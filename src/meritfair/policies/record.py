@@ -59,22 +59,10 @@ class Record:
     saves: Saves = ()
 
     @classmethod
-    def new(
-        cls,
-        n_arms: int | None,
-        budget: Any,
-        seed: int | None,
-        horizon: int,
-        names: Iterable[str] | None,
-        transitions: npt.ArrayLike | None,
-        history: StateLog | None,
-    ) -> Record:
-        """Return the record before the first round; the parameters are those of `Policy.start`."""
-        arms = _first_arms(n_arms, names, transitions, history)
-        rows = Rows.none(arms.n_arms, None if transitions is None else arms.transitions)
-        number, steps = check_budget(budget, arms.n_arms), check_whole("horizon", horizon, 1)
-        seed = fresh_seed(seed)
-        return cls(number, steps, seed, arms.names, arms.n_arms, stream(seed, "policy"), rows)
+    def new(cls, names: tuple[str, ...], arms: Rows, budget: Any, seed: int | None, horizon: int) -> Record:
+        """Return the record before the first round; budget, seed and horizon are those of `Policy.start`."""
+        number, steps, seed = check_budget(budget, len(arms)), check_whole("horizon", horizon, 1), fresh_seed(seed)
+        return cls(number, steps, seed, names, len(arms), stream(seed, "policy"), arms)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain values."""
@@ -114,10 +102,10 @@ class Record:
         return record
 
 
-def _first_arms(
+def first_arms(
     n_arms: int | None, names: Iterable[str] | None, transitions: npt.ArrayLike | None, history: StateLog | None
-) -> Arms:
-    """Return the arms that there are at first; their transitions mean nothing if they are not given."""
+) -> tuple[tuple[str, ...], Rows]:
+    """Return the names and rows of the arms that there are at first; the parameters are those of `Policy.start`."""
     if not (history is None or isinstance(history, StateLog)):
         raise InputError(f"history must be a StateLog, such as read_log returns, got {history!r}")
     labels = None if names is None else tuple(as_list(names))
@@ -129,7 +117,7 @@ def _first_arms(
     arms = Arms(np.full((number, 2, 2), 0.5) if transitions is None else transitions, labels)
     if n_arms is not None and arms.n_arms != number:
         raise InputError(f"transitions must hold the {number} arms, got {arms.n_arms}")
-    return arms
+    return arms.names, Rows.none(arms.n_arms, None if transitions is None else arms.transitions)
 
 
 def check_names(names: tuple[str, ...]) -> None:

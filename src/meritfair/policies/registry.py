@@ -36,7 +36,6 @@ from meritfair.policies.uc_whittle import UCWhittle
 from meritfair.policies.whittle import Myopic, Whittle
 from meritfair.policies.wiql import WIQL
 
-_GROUP = "meritfair.policies"
 _Anything = TypeVar("_Anything")
 
 _POLICIES: dict[str, type[Policy]] = {
@@ -116,7 +115,7 @@ def _as_class(policy: Any) -> type[Policy]:
 @cache
 def _installed() -> dict[str, EntryPoint]:
     """Return the policies of installed packages, not loaded yet."""
-    return {each.name: each for each in entry_points(group=_GROUP)}
+    return {each.name: each for each in entry_points(group="meritfair.policies")}
 
 
 def policy_class(name: str) -> type[Policy]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,27 +18,17 @@ from meritfair.model.counts import Counts
 _BITS = 63  # of a word that stays positive
 
 
-class _Column(NamedTuple):
-    """What an array holds of each arm."""
-
-    shape: tuple[int | None, ...]  # None: any length
-    low: float
-    high: float
-    whole: bool = True
-
-
-_COLUMNS = {
-    "truth": _Column((2, 2), 0, 1, whole=False),
-    "visits": _Column((2, 2), 0, 2**53),
-    "good": _Column((2, 2), 0, 2**53),
-    "memory": _Column((None,), -np.inf, np.inf, whole=False),
-    "pulled": _Column((), 0, 1),
-    "turn": _Column((), 0, 2**53, whole=False),
-    "reported": _Column((None,), 0, 2**63 - 1),
-    "states": _Column((), -1, 1),
+# What each array holds of an arm: a shape, where None is any length, of which numbers, and their bounds.
+_COLUMNS: dict[str, tuple[tuple[int | None, ...], type, float, float]] = {
+    "truth": ((2, 2), float, 0, 1),
+    "visits": ((2, 2), int, 0, 2**53),
+    "good": ((2, 2), int, 0, 2**53),
+    "memory": ((None,), float, -np.inf, np.inf),
+    "pulled": ((), int, 0, 1),
+    "turn": ((), float, 0, 2**53),
+    "reported": ((None,), int, 0, 2**63 - 1),
+    "states": ((), int, -1, 1),
 }
-
-_Kind = TypeVar("_Kind", bound="Known")
 
 
 @dataclass
@@ -57,7 +48,7 @@ class Known:
         """What was seen of the arms."""
         return Counts(self.visits, self.good)
 
-    def only(self: _Kind, arms: Sequence[int] | IntArray) -> _Kind:
+    def only(self, arms: Sequence[int] | IntArray) -> Self:
         """Return the rows of these arms alone."""
         places = np.asarray(arms, np.int64)
         own: dict[str, Any] = {name: None if rows is None else rows[places] for name, rows in vars(self).items()}
@@ -69,17 +60,12 @@ class Known:
         return {name: None if rows is None or rows.size == 0 else _numbers(rows) for name, rows in arrays.items()}
 
     @classmethod
-    def from_dict(cls: type[_Kind], values: Any, n_arms: int) -> _Kind:
+    def from_dict(cls, values: Any, n_arms: int) -> Self:
         """Return the rows that `to_dict` has described, of that many arms."""
-        nothing = {
-            "truth": np.full((n_arms, 2, 2), np.nan),
-            "memory": None,
-            "reported": np.zeros((n_arms, 0), np.int64),
-        }
-        rows: dict[str, Any] = {}
+        nothing, rows = vars(Rows.none(n_arms)), dict[str, Any]()
         for field in dataclasses.fields(cls):
             given = part(values, field.name)
-            unknown = given is None and field.name in nothing
+            unknown = given is None and field.name in ("truth", "memory", "reported")
             rows[field.name] = nothing[field.name] if unknown else array_of(field.name, given, n_arms)
         Counts(rows["visits"], rows["good"])  # checks that good is at most visits
         return cls(**rows)
@@ -110,8 +96,7 @@ class Rows(Known):
 
     def known(self) -> Known:
         """Return a copy of what plans are made from."""
-        memory = None if self.memory is None else self.memory.copy()
-        return Known(self.truth.copy(), self.visits.copy(), self.good.copy(), memory)
+        return Known(*deepcopy((self.truth, self.visits, self.good, self.memory)))
 
     def note_pulls(self, arms: IntArray, number: int, rng: np.random.Generator) -> None:
         """Note who is pulled in a round, and move them to the end of the line: in order, those level in any order."""
@@ -154,15 +139,14 @@ def part(values: Any, name: str) -> Any:
 
 def array_of(name: str, given: Any, n_arms: int) -> Any:
     """Return the array of this name, if it has a row for each of that many arms and keeps its bounds."""
-    column = _COLUMNS[name]
-    array = _whole_numbers(name, given) if column.whole else float_array(name, given)
-    shape = (n_arms, *column.shape)
+    own, kind, low, high = _COLUMNS[name]
+    array, shape = (_whole_numbers if kind is int else float_array)(name, given), (n_arms, *own)
     if array.ndim != len(shape) or any(b not in (a, None) for a, b in zip(array.shape, shape, strict=True)):
         words = ", ".join("any" if length is None else str(length) for length in shape)
         raise InputError(f"{name} must have the shape ({words}), got {array.shape}")
-    outside = array[(array < column.low) | (array > column.high) | (np.isnan(array) & (name == "turn"))]
+    outside = array[(array < low) | (array > high) | (np.isnan(array) & (name == "turn"))]
     if outside.size:
-        raise InputError(f"{name} must be between {column.low} and {column.high}, got {outside.flat[0]}")
+        raise InputError(f"{name} must be between {low} and {high}, got {outside.flat[0]}")
     return np.array(array, order="C")
 
 

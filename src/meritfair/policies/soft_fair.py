@@ -28,15 +28,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from meritfair.core.checks import check_number
-from meritfair.model.criterion import Confidence
 from meritfair.model.whittle import check_discount, pull_advantage
-from meritfair.policies.base import Policy, check_estimate
+from meritfair.policies.base import Estimator, check_estimate
 from meritfair.policies.plans import PriorityTable
 from meritfair.policies.view import View
 
 
 @dataclass(frozen=True)
-class SoftFair(Policy):
+class SoftFair(Estimator):
     """Draws K arms one after another, by the exponential of what a pull gains in each arm's state.
 
     Parameters
@@ -66,7 +65,6 @@ class SoftFair(Policy):
     """
 
     name: ClassVar[str] = "soft-fair"
-    adopts: ClassVar[tuple[str, ...]] = ("delta",)
     c: float = 3.0
     discount: float = 0.9
     estimate: str = "mean"
@@ -77,10 +75,6 @@ class SoftFair(Policy):
         object.__setattr__(self, "discount", check_discount(self.discount))
         check_estimate(self)
         object.__setattr__(self, "plans_once", self.oracle)
-
-    @property
-    def confidence(self) -> Confidence:
-        return Confidence(delta=self.delta)
 
     def plan(self, view: View) -> PriorityTable:
         gain = pull_advantage(view.estimated_transitions(self.estimate, self.delta), self.discount)

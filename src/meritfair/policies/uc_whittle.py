@@ -41,12 +41,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import check_choice
 from meritfair.model.confidence import confidence_radius
-from meritfair.model.criterion import Confidence
 from meritfair.model.whittle import check_discount, largest_whittle_index, whittle_index
-from meritfair.policies.base import Policy
+from meritfair.policies.base import Estimator
 from meritfair.policies.plans import PriorityTable
 from meritfair.policies.view import View
 
@@ -54,7 +52,7 @@ _BOUNDS = ("value", "penalty", "extreme")
 
 
 @dataclass(frozen=True)
-class UCWhittle(Policy):
+class UCWhittle(Estimator):
     """Pulls the K arms with the largest Whittle index at an optimistic point of what the counts leave plausible.
 
     Parameters
@@ -82,7 +80,6 @@ class UCWhittle(Policy):
     """
 
     name: ClassVar[str] = "uc-whittle"
-    adopts: ClassVar[tuple[str, ...]] = ("delta",)
     bound: str = "value"
     discount: float = 0.9
     delta: float = 1e-3
@@ -90,23 +87,15 @@ class UCWhittle(Policy):
     def __post_init__(self) -> None:
         check_choice("bound", self.bound, _BOUNDS)
         object.__setattr__(self, "discount", check_discount(self.discount))
-        object.__setattr__(self, "delta", self.confidence.delta)
-
-    @property
-    def confidence(self) -> Confidence:
-        return Confidence(delta=self.delta)
+        super().__post_init__()
 
     def plan(self, view: View) -> PriorityTable:
-        lower, upper = self._box(view)
+        middle, visits = view.counts.frequency, view.counts.visits
+        radius = confidence_radius(visits, view.episode, view.n_arms, self.delta)  # Eq. (6)
+        lower, upper = np.maximum(0.0, middle - radius), np.minimum(1.0, middle + radius)  # [0, 1] if never seen
         match self.bound:
             case "penalty":
                 return PriorityTable(largest_whittle_index(lower, upper, self.discount))
             case "value":
                 return PriorityTable(whittle_index(upper, self.discount))
         return PriorityTable(whittle_index(np.stack([lower[..., 0], upper[..., 1]], axis=-1), self.discount))
-
-    def _box(self, view: View) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the box; it is all of [0, 1] where nothing was seen."""
-        middle = view.counts.frequency
-        radius = confidence_radius(view.counts.visits, view.episode, view.n_arms, self.delta)  # Eq. (6)
-        return np.maximum(0.0, middle - radius), np.minimum(1.0, middle + radius)

@@ -145,7 +145,8 @@ def check_relabelling(case: Case) -> None:
     compared.
     """
     order = _another_order(case.n_arms)
-    script, forced = case.script(400, seed=41), _forced(case, 4, seed=42)
+    script = case.script(400, seed=41)
+    forced = np.random.default_rng(42).random((4, case.n_arms)).argsort(axis=1) < case.budget  # K arms at random
     actions = np.random.default_rng(43).integers(0, 2, (400, case.n_arms))
     moved, learner = script.relabelled(order), case.start(44)
     other = case.relabelled(order).start(45, truth=moved.truth)
@@ -172,12 +173,6 @@ def _another_order(n_arms: int) -> IntArray:
     circle, order = np.random.default_rng(48).permutation(n_arms), np.empty(n_arms, np.int64)
     order[circle] = np.roll(circle, 1)
     return order
-
-
-def _forced(case: Case, rounds: int, seed: int) -> BoolArray:
-    """Return K arms at random for each of some rounds, shape (rounds, N)."""
-    order = np.random.default_rng(seed).random((rounds, case.n_arms)).argsort(axis=1)
-    return np.asarray(order < case.budget)
 
 
 def _exposures(learners: list[Learner], script: Script, forced: BoolArray) -> FloatArray:

@@ -22,17 +22,13 @@ def check_sizes(case: Case) -> None:
     for n_arms, budget in ((1, 1), (2, 1), (2, 2), (case.n_arms, case.n_arms)):
         size = dataclasses.replace(case, n_arms=n_arms, budget=budget)
         what = f"{n_arms} arm{'s' * (n_arms > 1)} and a budget of {budget}"
-        if not case.refuses(lambda size=size: size.start(51), what):  # type: ignore[misc]
-            _check_size(size, f"with {what} (seed 51)")
-
-
-def _check_size(case: Case, where: str) -> None:
-    """Check some rounds and some steps of a simulation."""
-    script, learner = case.script(4, seed=51), case.start(51, horizon=3)
-    for t in range(4):
-        case.check_round(script.round(learner, t), case.budget, where)
-    run = case.simulate(51, runs=2, episodes=3, horizon=3)
-    case.check_pulls(run.pulls.sum(axis=1), 9 * case.budget, f"in 9 steps together, {where},")
+        if case.refuses(lambda size=size: size.start(51), what):  # type: ignore[misc]
+            continue
+        script, learner = size.script(4, seed=51), size.start(51, horizon=3)
+        for t in range(4):
+            size.check_round(script.round(learner, t), budget, f"with {what} (seed 51)")
+        run = size.simulate(51, runs=2, episodes=3, horizon=3)
+        size.check_pulls(run.pulls.sum(axis=1), 9 * budget, f"in 9 steps together, with {what} (seed 51),")
 
 
 @as_check
