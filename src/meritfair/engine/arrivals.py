@@ -118,17 +118,7 @@ def _prepare(drawing: Drawing, n_arms: int, timed: bool) -> None:
             break
     facts[_N_HEAVY], facts[_NEXT], numbers[_LIGHT_WEIGHT] = heavy, LANES, total
     if light > 0:
-        facts[_CELL_BITS] = _fill_table(
-            weights,
-            light_arms,
-            light,
-            total,
-            drawing.words[_CELL_LIMIT],
-            drawing.cell_arms,
-            drawing.floats[_SIZES],
-            drawing.ints[_SMALL],
-            drawing.ints[_LARGE],
-        )
+        facts[_CELL_BITS] = _fill_table(drawing, light, total)
 
 
 @part
@@ -165,19 +155,12 @@ def _find_time(weights: FloatArray, n_arms: int, drawn: int, guess: float) -> fl
     return early
 
 
-@part
-def _fill_table(
-    weights: FloatArray,
-    light: IntArray,
-    n_light: int,
-    total: float,
-    limit: WordArray,
-    arms: IntArray,
-    sizes: FloatArray,
-    small: IntArray,
-    large: IntArray,
-) -> int:
+@inlined
+def _fill_table(drawing: Drawing, n_light: int, total: float) -> int:
     """Fill the alias table: 2^b cells of equal chance, each shared by at most two arms (Walker, Vose); return b."""
+    weights, sizes, light = drawing.floats[WEIGHTS], drawing.floats[_SIZES], drawing.ints[_LIGHT]
+    limit, arms = drawing.words[_CELL_LIMIT], drawing.cell_arms
+    small, large = drawing.ints[_SMALL], drawing.ints[_LARGE]
     cell_bits = 1
     while (1 << cell_bits) < n_light:
         cell_bits += 1
@@ -211,10 +194,8 @@ def _draw(drawing: Drawing, source: WordArray, n_arms: int, words: int, bits_in_
     pulls, weights, arrived = drawing.words[PULLS], drawing.floats[WEIGHTS], drawing.ints[_ARRIVED]
     limits, planes, random = drawing.words[LIMITS], drawing.words[_PLANES], drawing.words[_RANDOM]
     facts, fixed, wanted = drawing.facts, drawing.facts[FIXED], drawing.facts[FIXED] + drawing.facts[DRAWN]
-    time, light_weight = drawing.numbers[_TIME], drawing.numbers[_LIGHT_WEIGHT]
-    heavy, n_heavy, late = drawing.ints[_HEAVY], drawing.facts[_N_HEAVY], drawing.ints[_LATE]
-    cell_bits, cell_limit = drawing.facts[_CELL_BITS], drawing.words[_CELL_LIMIT]
-    cell_arms, requests = drawing.cell_arms, drawing.requests
+    time, heavy, n_heavy = drawing.numbers[_TIME], drawing.ints[_HEAVY], drawing.facts[_N_HEAVY]
+    requests, cell_limit, cell_arms = drawing.requests, drawing.words[_CELL_LIMIT], drawing.cell_arms
     for word in range(words):
         first = word * n_arms
         if time > 0.0:
@@ -232,23 +213,7 @@ def _draw(drawing: Drawing, source: WordArray, n_arms: int, words: int, bits_in_
             if missing < 0:
                 _send_back(pulls, weights, n_arms, source, time, first, bit, arrived[step] - fixed, -missing)
             elif missing > 0 and waits_for_heavy & bit:
-                n_late = _list_late(pulls, heavy, n_heavy, late, first, bit)
-                missing = _admit_late(
-                    pulls,
-                    weights,
-                    source,
-                    late,
-                    n_late,
-                    light_weight,
-                    cell_bits,
-                    cell_limit,
-                    cell_arms,
-                    first,
-                    bit,
-                    missing,
-                    n_arms // 4 + 8,
-                )
-                for _ in range(missing):
+                for _ in range(_admit_late(drawing, source, n_arms, first, bit, missing)):
                     draw_one(pulls, weights, drawing.ints[ARMS], source, first, n_arms, bit)
             else:
                 for start in range(asked, asked + missing, 8):  # eight at a time: what is too much is overwritten
@@ -322,28 +287,18 @@ def _largest(weights: FloatArray, late: IntArray, n_late: int) -> float:
     return largest
 
 
-@part
-def _admit_late(
-    pulls: WordArray,
-    weights: FloatArray,
-    source: WordArray,
-    late: IntArray,
-    n_late: int,
-    light_weight: float,
-    cell_bits: int,
-    cell_limit: WordArray,
-    cell_arms: IntArray,
-    first: int,
-    bit: Word,
-    missing: int,
-    most_in_vain: int,
-) -> int:
+@inlined
+def _admit_late(drawing: Drawing, source: WordArray, n_arms: int, first: int, bit: Word, missing: int) -> int:
     """Continue the race at a step where heavy arms are late; return how many arrivals are missing after that.
 
     A late arm is proposed as if each had the largest weight of them, and admitted in proportion to its own.
     """
+    pulls, weights, late = drawing.words[PULLS], drawing.floats[WEIGHTS], drawing.ints[_LATE]
+    cell_bits, cell_limit, cell_arms = drawing.facts[_CELL_BITS], drawing.words[_CELL_LIMIT], drawing.cell_arms
+    light_weight = drawing.numbers[_LIGHT_WEIGHT]
+    n_late = _list_late(pulls, drawing.ints[_HEAVY], drawing.facts[_N_HEAVY], late, first, bit)
     largest = _largest(weights, late, n_late)
-    tries = 4 * missing + most_in_vain
+    tries = 4 * missing + n_arms // 4 + 8
     while missing > 0 and tries > 0:
         tries -= 1
         x = uniform(source) * (n_late * largest + light_weight)

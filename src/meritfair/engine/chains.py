@@ -177,19 +177,13 @@ def _join_block(work: WordArray, base: Any, n: Any) -> None:
 
 @inlined
 def _move(
-    limits: WordArray,
-    work: WordArray,
-    source: WordArray,
-    pulls: WordArray,
-    first: int,
-    lanes: int,
-    whole_lanes: int,
-    bits_in_last: int,
+    chains: Chains, source: WordArray, pulls: WordArray, first: int, lanes: int, whole_lanes: int, bits_in_last: int
 ) -> None:
     """Find where the steps of lanes from the first on go, but for the state at the start of each.
 
     Lanes that come after the whole ones are those of a word with fewer steps.
     """
+    limits, work = chains.limits, chains.work
     begin, total, whole = np.uint64(first), np.uint64(lanes), np.uint64(whole_lanes)
     used = ALL >> np.uint64(64 - bits_in_last)
     for start in range(np.uint64(0), total, ROW):
@@ -257,7 +251,7 @@ def walk(chains: Chains, tally: Tally, source: WordArray, pulls: WordArray, word
         end = min(first + at_once, n_arms)
         lanes = (end - first) * words
         whole = lanes if bits_in_last == 64 else (end - first) * (words - 1)
-        _move(chains.limits, chains.work, source, pulls, first, lanes, whole, bits_in_last)
+        _move(chains, source, pulls, first, lanes, whole, bits_in_last)
         for arm in range(first, end):
             reward += _count(chains, tally, pulls, arm, first, n_arms, words, bits_in_last)
     return reward

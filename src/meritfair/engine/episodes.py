@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray, WordArray
+from meritfair.engine import rules
 from meritfair.engine.arrivals import draw_by_arrival
 from meritfair.engine.chains import Chains, Tally, new_chains, new_tally, start_states, walk
 from meritfair.engine.compiling import address, call, expect, inlined, kernel
@@ -40,22 +41,8 @@ from meritfair.engine.options import allot, draw_posterior, tighten
 from meritfair.engine.passes import draw_in_passes
 from meritfair.engine.pooling import Pool, new_pool, pool, refits_at
 from meritfair.engine.random import new_source
-from meritfair.engine.rules import (
-    EXACT,
-    FIXED,
-    GREEDY,
-    OPTIMISTIC,
-    PAPER,
-    POOLED,
-    ROTATION,
-    SEQUENTIAL,
-    SYSTEMATIC,
-    THOMPSON,
-    BallRule,
-    MeritRule,
-    Rule,
-)
-from meritfair.engine.steps import Choosing, Groups, Steps, play_steps
+from meritfair.engine.rules import BallRule, MeritRule, Rule
+from meritfair.engine.steps import StepPlan, Steps, play_steps
 
 _LANES_AT_ONCE = 2048  # words of all arms that are drawn and walked together
 _IN_PASSES_UP_TO = 128  # lotteries are drawn in passes while (K + 1) N is at most this, and K at most half of N
@@ -151,13 +138,13 @@ def new_run_state(
 @cache
 def stages(n_arms: int, budget: int, design: int, *, estimate: int | None = None, integrates: bool = False) -> Stages:
     """Return the compiled stages for draws by this design; without an estimate, those of a given plan."""
-    allots = estimate is not None and design in (EXACT, SYSTEMATIC)
+    allots = estimate is not None and design in (rules.EXACT, rules.SYSTEMATIC)
     return Stages(
         drawer=drawer(n_arms, budget, design),
         walker=address(walk, *_TO_WALK),
         includer=address(include, *_TO_INCLUDE) if integrates else 0,
-        pooler=address(pool, *_TO_POOL) if estimate == POOLED else 0,
-        sampler=address(draw_posterior, *_TO_SAMPLE) if estimate == THOMPSON else 0,
+        pooler=address(pool, *_TO_POOL) if estimate == rules.POOLED else 0,
+        sampler=address(draw_posterior, *_TO_SAMPLE) if estimate == rules.THOMPSON else 0,
         allotter=address(allot, *_TO_ALLOT) if allots else 0,
     )
 
@@ -165,7 +152,7 @@ def stages(n_arms: int, budget: int, design: int, *, estimate: int | None = None
 @cache
 def tightener(ball: int) -> int:
     """Return the address of what measures a ball of this kind, or 0 for the paper's, which needs no stage."""
-    return 0 if ball == PAPER else address(tighten, *_TO_TIGHTEN)
+    return 0 if ball == rules.PAPER else address(tighten, *_TO_TIGHTEN)
 
 
 @cache
@@ -173,11 +160,11 @@ def drawer(n_arms: int, budget: int, design: int) -> int:
     """Return the address of what draws by this design among that many arms; for one pull all designs are the same."""
     few = (budget + 1) * n_arms <= _IN_PASSES_UP_TO and 2 * budget <= n_arms
     stage = {
-        SEQUENTIAL: draw_in_passes if few else draw_by_arrival,
-        EXACT: draw_by_rounding,
-        SYSTEMATIC: draw_systematically,
-        ROTATION: rotate,
-    }[SEQUENTIAL if budget == 1 and design != ROTATION else design]
+        rules.SEQUENTIAL: draw_in_passes if few else draw_by_arrival,
+        rules.EXACT: draw_by_rounding,
+        rules.SYSTEMATIC: draw_systematically,
+        rules.ROTATION: rotate,
+    }[rules.SEQUENTIAL if budget == 1 and design != rules.ROTATION else design]
     return address(stage, *_TO_DRAW)
 
 
@@ -206,7 +193,7 @@ def _measure(settings: RunSettings, state: RunState, measures: Measures, t: int)
     """Measure the ball of episode t, from 0, and the regret of the shares that MF-RMAB would form from these counts."""
     now = state.estimates
     measures.eta[t], measures.omega[t] = measure_ball(now, state.tally, t + 1, settings.ball)
-    estimate_benefits(now, state.tally, OPTIMISTIC)
+    estimate_benefits(now, state.tally, rules.OPTIMISTIC)
     merits(now, settings.merit.kind, settings.merit.first, settings.merit.second)
     shares(now)
     measures.fairness_regret_authors[t] = regret(now.share, settings.fair_share)
@@ -220,19 +207,19 @@ def _plan(
     now, tally = state.estimates, state.tally
     if rule.ball != settings.ball:
         measure_ball(now, tally, t + 1, rule.ball)
-    if rule.estimate == POOLED:
+    if rule.estimate == rules.POOLED:
         call(stages.pooler, state.pool, tally.visits, tally.good, now.inside, refits_at(t + 1))
-    elif rule.estimate == THOMPSON:
+    elif rule.estimate == rules.THOMPSON:
         call(stages.sampler, now.inside, tally.visits, tally.good, state.policy_rng)
-    if rule.kind == GREEDY:
+    if rule.kind == rules.GREEDY:
         estimate_benefits(now, tally, rule.estimate)
         greedy_weights(now, settings.budget)
         return
-    if rule.estimate != OPTIMISTIC or rule.ball != settings.ball or rule.merit != settings.merit:
+    if rule.estimate != rules.OPTIMISTIC or rule.ball != settings.ball or rule.merit != settings.merit:
         estimate_benefits(now, tally, rule.estimate)
         merits(now, rule.merit.kind, rule.merit.first, rule.merit.second)
         shares(now)
-    if rule.design != SEQUENTIAL:
+    if rule.design != rules.SEQUENTIAL:
         call(stages.allotter, now.merit, now.exposure, now.cap, tally.visits, floor, cap, settings.budget)
     elif stages.includer != 0:
         call(stages.includer, state.race, now.merit, now.exposure, settings.budget)
@@ -294,25 +281,18 @@ def play_run(
         if control[1] != 0:
             return
         _measure(settings, state, measures, t)
-        if rule.kind != FIXED:
+        if rule.kind != rules.FIXED:
             _plan(settings, rule, stages, state, floor, cap, t)
         measures.fairness_regret[t] = regret(now.share, settings.fair_share)
         measures.exposure_regret[t] = regret(now.exposure, settings.fair_exposure)
-        measures.reward[t] = open_loop(settings, stages, state, now.weights, t == 0 or rule.kind != FIXED)
+        measures.reward[t] = open_loop(settings, stages, state, now.weights, t == 0 or rule.kind != rules.FIXED)
         _end(settings, state, t == episodes - 1)
         control[0] = t + 1
 
 
 @kernel
 def play_steps_run(
-    settings: RunSettings,
-    choosing: Choosing,
-    memory: FloatArray,
-    groups: Groups,
-    state: RunState,
-    steps: Steps,
-    measures: Measures,
-    control: IntArray,
+    settings: RunSettings, plan: StepPlan, state: RunState, steps: Steps, measures: Measures, control: IntArray
 ) -> None:
     """Play all episodes of a run by one plan that chooses at each step; `control` is as in `play_run`.
 
@@ -323,7 +303,7 @@ def play_steps_run(
     for t in range(episodes):
         if control[1] != 0:
             return
-        measures.reward[t] = _steps_of_episode(settings, choosing, memory, groups, state, steps, measures, pulled, t)
+        measures.reward[t] = _steps_of_episode(settings, plan, state, steps, measures, pulled, t)
         if measures.reward[t] < 0:
             return
         for arm in range(len(pulled)):
@@ -338,34 +318,17 @@ def play_steps_run(
 
 @inlined
 def _steps_of_episode(
-    settings: RunSettings,
-    choosing: Choosing,
-    memory: FloatArray,
-    groups: Groups,
-    state: RunState,
-    steps: Steps,
-    measures: Measures,
-    pulled: FloatArray,
-    t: int,
+    settings: RunSettings, plan: StepPlan, state: RunState, steps: Steps, measures: Measures, pulled: FloatArray, t: int
 ) -> int:
     """Measure and play episode t, from 0, step by step; set how often each arm was pulled, and return the reward."""
+    tally, budget, horizon = state.tally, settings.budget, settings.horizon
     _measure(settings, state, measures, t)
     pulled[:] = 0.0
-    _count_pulls(state.tally, pulled)
-    reward = play_steps(
-        state.chains.state,
-        state.tally,
-        steps,
-        groups,
-        state.environment_rng,
-        state.policy_rng,
-        choosing,
-        memory,
-        settings.budget,
-        settings.horizon,
-        t * settings.horizon,
-    )
-    _count_pulls(state.tally, pulled)
+    _count_pulls(tally, pulled)
+    states, rng, policy_rng = state.chains.state, state.environment_rng, state.policy_rng
+    choosing, memory, groups = plan.choosing, plan.memory, plan.groups
+    reward = play_steps(states, tally, steps, groups, rng, policy_rng, choosing, memory, budget, horizon, t * horizon)
+    _count_pulls(tally, pulled)
     return reward
 
 
@@ -390,19 +353,11 @@ def play_episode(
 
 @kernel
 def play_steps_episode(
-    settings: RunSettings,
-    choosing: Choosing,
-    memory: FloatArray,
-    groups: Groups,
-    state: RunState,
-    steps: Steps,
-    measures: Measures,
-    pulled: FloatArray,
-    t: int,
+    settings: RunSettings, plan: StepPlan, state: RunState, steps: Steps, measures: Measures, pulled: FloatArray, t: int
 ) -> None:
     """Play episode t, from 0, of a plan that chooses at each step; set how often each arm was pulled.
 
     A reward below 0 says that it has ended early, as in `play_steps`.
     """
-    measures.reward[t] = _steps_of_episode(settings, choosing, memory, groups, state, steps, measures, pulled, t)
+    measures.reward[t] = _steps_of_episode(settings, plan, state, steps, measures, pulled, t)
     _end(settings, state, t == len(measures.reward) - 1)

@@ -45,12 +45,8 @@ def draw_by_rounding(
 ) -> int:
     """Draw the pulls of that many words of steps by dependent rounding of the exposures."""
     n_arms, order = len(given), drawing.ints[ORDER]
-    pulls, coins, limits, flips = (
-        drawing.words[PULLS],
-        drawing.words[COINS],
-        drawing.words[LIMITS],
-        drawing.words[_FLIPS],
-    )
+    pulls, coins = drawing.words[PULLS], drawing.words[COINS]
+    limits, flips = drawing.words[LIMITS], drawing.words[_FLIPS]
     if new:
         drawing.facts[DRAWN] = _part_certain(order, given)
     drawn, pooled = drawing.facts[DRAWN], 0.0
@@ -90,13 +86,8 @@ def draw_systematically(
 ) -> int:
     """Draw the pulls of that many words of steps by systematic sampling of the exposures."""
     n_arms, order, lengths = len(given), drawing.ints[ORDER], drawing.words[_FLIPS]
-    pulls, below, ends, random = (
-        drawing.words[PULLS],
-        drawing.words[COINS],
-        drawing.words[LIMITS],
-        drawing.words[_RANDOM],
-    )
-    undecided = drawing.words[_RANDOM + 1]
+    pulls, below, ends = drawing.words[PULLS], drawing.words[COINS], drawing.words[LIMITS]
+    random, undecided = drawing.words[_RANDOM], drawing.words[_RANDOM + 1]
     if new:
         drawing.facts[DRAWN] = _part_certain(order, given)
         _measure(lengths, order, given, drawing.facts[DRAWN])

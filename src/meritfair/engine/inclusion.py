@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meritfair.core.arrays import FloatArray
-from meritfair.engine.compiling import part, stage
+from meritfair.engine.compiling import inlined, part, stage
 
 _NEGLIGIBLE = 1e-11
 _TINY = 1e-200  # processors are slow with the smallest of numbers
@@ -56,7 +56,7 @@ def include(race: Race, merit: FloatArray, exposure: FloatArray, budget: int) ->
         while small < 3:  # the sum may change its sign, so one small node is not the last
             time = math.exp(x)
             stream = _fewer_of_stream(time / tau, m)
-            added = _add_node(race.before, race.later, race.arrived, merit, exposure, budget, time, step, stream)
+            added = _add_node(race, merit, exposure, budget, time, step, stream)
             small = small + 1 if added < _NEGLIGIBLE else 0
             x += side * step
     return 0
@@ -91,20 +91,12 @@ def _fewer_of_stream(y: float, m: int) -> float:
     return total * math.exp(-y)
 
 
-@part
+@inlined
 def _add_node(
-    before: FloatArray,
-    later: FloatArray,
-    arrived: FloatArray,
-    merit: FloatArray,
-    exposure: FloatArray,
-    budget: int,
-    time: float,
-    step: float,
-    stream: float,
+    race: Race, merit: FloatArray, exposure: FloatArray, budget: int, time: float, step: float, stream: float
 ) -> float:
     """Add what one node contributes to each arm; return the largest of these."""
-    n_arms = len(merit)
+    n_arms, before, later, arrived = len(merit), race.before, race.later, race.arrived
     before[0, :] = 0.0
     before[0, 0] = 1.0
     for arm in range(n_arms):

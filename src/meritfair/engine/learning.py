@@ -12,18 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from meritfair.core.arrays import FloatArray
+from meritfair.engine import rules
 from meritfair.engine.chains import Tally
 from meritfair.engine.compiling import call, part
-from meritfair.engine.rules import (
-    AFFINE,
-    EXPONENTIAL,
-    MEAN,
-    OPTIMISTIC,
-    PAPER,
-    PESSIMISTIC,
-    POWER,
-    BallRule,
-)
+from meritfair.engine.rules import BallRule
 from meritfair.engine.selection import smallest
 
 
@@ -50,7 +42,7 @@ def measure_ball(now: Estimates, tally: Tally, episode: int, ball: BallRule) -> 
     """Set the corners of the ball of this episode; return the largest eta and omega."""
     n_arms = len(now.benefit)
     log_term = math.log(8.0 * n_arms / ball.delta) + 4.0 * math.log(episode)
-    for state in range(2 if ball.kind == PAPER else 0):
+    for state in range(2 if ball.kind == rules.PAPER else 0):
         for action in range(2):
             for arm in range(n_arms):
                 seen = 1.0 / max(1.0, tally.visits[state, action, arm])
@@ -58,7 +50,7 @@ def measure_ball(now: Estimates, tally: Tally, episode: int, ball: BallRule) -> 
                 half = math.sqrt(log_term * seen)  # half of d, Eq. (6)
                 now.upper[state, action, arm] = min(1.0, frequency + half)
                 now.lower[state, action, arm] = max(0.0, frequency - half)
-    if ball.kind != PAPER:
+    if ball.kind != rules.PAPER:
         allowed = math.log(4.0 * n_arms / ball.delta)
         call(ball.tightener, now.upper, now.lower, tally.visits, tally.good, ball.kind, allowed)
     eta = omega = -np.inf
@@ -75,13 +67,13 @@ def estimate_benefits(now: Estimates, tally: Tally, estimate: int) -> None:
 
     Of the points inside, the mean is made here; any other is there already.
     """
-    corner = estimate in (OPTIMISTIC, PESSIMISTIC)
-    point = now.inside if not corner else now.upper if estimate == OPTIMISTIC else now.lower
+    corner = estimate in (rules.OPTIMISTIC, rules.PESSIMISTIC)
+    point = now.inside if not corner else now.upper if estimate == rules.OPTIMISTIC else now.lower
     for state in range(0 if corner else 2):
         for action in range(2):
             inside = now.inside[state, action]
             visits, good = tally.visits[state, action], tally.good[state, action]
-            if estimate == MEAN:
+            if estimate == rules.MEAN:
                 for arm in range(len(inside)):  # the posterior mean under a uniform prior
                     inside[arm] = (good[arm] + 1.0) / (visits[arm] + 2.0)
             for arm in range(len(inside)):
@@ -111,11 +103,11 @@ def merits(now: Estimates, kind: int, first: float, second: float) -> None:
 @part
 def _merit(kind: int, first: float, second: float, benefit: float) -> float:
     """Return the merit of a benefit, by the merit function of this kind with its two settings."""
-    if kind == EXPONENTIAL:
+    if kind == rules.EXPONENTIAL:
         return math.exp(first * benefit)
-    if kind == AFFINE:
+    if kind == rules.AFFINE:
         return second + first * benefit
-    if kind == POWER:
+    if kind == rules.POWER:
         return (second + (1.0 + benefit) / 2.0) ** first
     x = first * (benefit - second)
     return 1.0 / (1.0 + math.exp(-x)) if x > 0.0 else math.exp(x) / (1.0 + math.exp(x))

@@ -36,29 +36,16 @@ def draw_in_passes(
     drawing: Drawing, source: WordArray, given: FloatArray, budget: int, words: int, bits_in_last: int, new: bool
 ) -> int:
     """Draw the pulls of that many words of steps by weights, which are `new` or those of the last call."""
-    n_arms, pulls, weights = len(given), drawing.words[PULLS], drawing.floats[WEIGHTS]
-    order, limits, facts = drawing.ints[ORDER], drawing.words[LIMITS], drawing.facts
+    n_arms, weights, facts = len(given), drawing.floats[WEIGHTS], drawing.facts
     if new:
         take_weights(weights, facts, given, budget)
         if facts[DRAWN] > 0:
-            _prepare(weights, order, limits, n_arms)
+            _prepare(weights, drawing.ints[ORDER], drawing.words[LIMITS], n_arms)
     if facts[DRAWN] == 0:
         for word in range(words):
-            pull_the_certain(pulls, weights, word * n_arms, n_arms)
+            pull_the_certain(drawing.words[PULLS], weights, word * n_arms, n_arms)
     else:
-        _draw(
-            pulls,
-            drawing.words[COINS],
-            limits,
-            drawing.words[_MISSING],
-            weights,
-            order,
-            source,
-            n_arms,
-            facts[DRAWN],
-            words,
-            bits_in_last,
-        )
+        _draw(drawing, source, n_arms, words, bits_in_last)
     return 0
 
 
@@ -85,20 +72,11 @@ def _prepare(weights: FloatArray, order: IntArray, limits: WordArray, n_arms: in
 
 
 @inlined
-def _draw(
-    chosen: WordArray,  # by place in the order, until the end
-    coins: WordArray,
-    limits: WordArray,
-    missing: WordArray,
-    weights: FloatArray,
-    order: IntArray,
-    source: WordArray,
-    n_arms: int,
-    drawn: int,
-    words: int,
-    bits_in_last: int,
-) -> None:
+def _draw(drawing: Drawing, source: WordArray, n_arms: int, words: int, bits_in_last: int) -> None:
     """Draw one arm for all steps, then the next, in passes over the arms from the heaviest down."""
+    weights, order, drawn = drawing.floats[WEIGHTS], drawing.ints[ORDER], drawing.facts[DRAWN]
+    chosen = drawing.words[PULLS]  # by place in the order, until the end
+    coins, limits, missing = drawing.words[COINS], drawing.words[LIMITS], drawing.words[_MISSING]
     lanes = words * n_arms
     for first in range(0, lanes, n_arms):
         for place in range(n_arms):

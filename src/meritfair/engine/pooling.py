@@ -118,7 +118,7 @@ def pool(room: Pool, visits: FloatArray, good: FloatArray, points: FloatArray, r
     arms, tables, best = room.arms, room.tables, room.classes[_BEST]
     reach = _reach(visits)
     if refit:
-        room.facts[0] = _fit(arms, room.classes, tables, room.axes, room.evidence, visits, good, reach)
+        room.facts[0] = _fit(room, visits, good, reach)
     n = room.facts[0]
     _expect(arms, best, tables, visits, good, n, reach)
     for cell in range(4):
@@ -142,18 +142,10 @@ def _reach(visits: FloatArray) -> int:
 
 
 @inlined
-def _fit(
-    arms: FloatArray,
-    classes: FloatArray,
-    tables: FloatArray,
-    axes: FloatArray,
-    evidence: FloatArray,
-    visits: FloatArray,
-    good: FloatArray,
-    reach: int,
-) -> int:
+def _fit(room: Pool, visits: FloatArray, good: FloatArray, reach: int) -> int:
     """Set the best version of the classes; return how many they are."""
-    now, best, n_arms = classes[_NOW], classes[_BEST], arms.shape[1]
+    classes, evidence, n_arms = room.classes, room.evidence, room.arms.shape[1]
+    now, best = classes[_NOW], classes[_BEST]
     best[0, _WEIGHT] = 1.0
     for cell in range(4):
         best[0, 1 + 2 * cell], best[0, 2 + 2 * cell] = 0.0, _UNIFORM
@@ -164,7 +156,7 @@ def _fit(
     for n in range(1, min(len(now), n_arms) + 1):
         for c in range(max(n - 1, 1)):  # the class to split
             _copy(classes[_FEWER], now)
-            found = _climb(arms, now, classes[_STEP], tables, axes, visits, good, n, c, reach, top)
+            found = _climb(room, visits, good, n, c, reach, top)
             if found > evidence[n]:
                 evidence[n] = found
                 _copy(now, classes[_TRIED])
@@ -198,28 +190,17 @@ def _uniform_evidence(visits: FloatArray, good: FloatArray) -> float:
 
 
 @inlined
-def _climb(
-    arms: FloatArray,
-    now: FloatArray,
-    step: FloatArray,
-    tables: FloatArray,
-    axes: FloatArray,
-    visits: FloatArray,
-    good: FloatArray,
-    n: int,
-    c: int,
-    reach: int,
-    wanted: float,
-) -> float:
+def _climb(room: Pool, visits: FloatArray, good: FloatArray, n: int, c: int, reach: int, wanted: float) -> float:
     """Fit n classes by EM, from n - 1 of which class c is split; return the evidence, or -inf if its arms are alike.
 
     Gives up once as much evidence as is wanted is out of reach.
     """
+    arms, tables, now, step = room.arms, room.tables, room.classes[_NOW], room.classes[_STEP]
     last, evidence, halvings, to_split = -np.inf, -np.inf, 0, n > 1
     for _ in range(_STEPS):
         height = _expect(arms, now, tables, visits, good, n - to_split, reach)
         if to_split:
-            if not _split(arms, now, axes, visits, good, n - 1, c):
+            if not _split(arms, now, room.axes, visits, good, n - 1, c):
                 break
         else:
             height += _log_hyperprior(now, n)
@@ -229,7 +210,7 @@ def _climb(
                 continue
             if height < last + _ENOUGH:
                 break
-        occam = _ascend(arms, now, step, tables, visits, good, n, reach)
+        occam = _ascend(room, visits, good, n, reach)
         if not to_split:
             evidence = height - 0.5 * occam + _weights_evidence(now, step, n, arms.shape[1])
             if evidence + _PATIENCE * (height - last) < wanted:
@@ -325,18 +306,10 @@ def _add_evidence(
 # ---- maximisation
 
 
-@part
-def _ascend(
-    arms: FloatArray,
-    now: FloatArray,
-    step: FloatArray,
-    tables: FloatArray,
-    visits: FloatArray,
-    good: FloatArray,
-    n: int,
-    reach: int,
-) -> float:
+@inlined
+def _ascend(room: Pool, visits: FloatArray, good: FloatArray, n: int, reach: int) -> float:
     """Set the step that maximisation asks for, given the chances; return the sum of log det (I + H)."""
+    arms, tables, now, step = room.arms, room.tables, room.classes[_NOW], room.classes[_STEP]
     occam, n_arms = 0.0, arms.shape[1]
     for c in range(n):
         members = 0.0
@@ -375,12 +348,7 @@ def _slopes(
 
 @inlined
 def _newton(
-    now: FloatArray,
-    step: FloatArray,
-    cell: int,
-    alpha: float,
-    beta: float,
-    slopes: tuple[float, float, float, float, float, float],
+    now: FloatArray, step: FloatArray, cell: int, alpha: float, beta: float, slopes: tuple[float, ...]
 ) -> float:
     """Set the step of a class in one cell; return log det (I + H)."""
     up_1, up_2, down_1, down_2, both_1, both_2 = slopes

@@ -51,6 +51,14 @@ class Groups(NamedTuple):
     quotas: IntArray  # (G,)
 
 
+class StepPlan(NamedTuple):
+    """What a plan that chooses at each step brings along."""
+
+    choosing: Choosing
+    memory: FloatArray  # (N, m), what its stages keep
+    groups: Groups
+
+
 def new_steps(transitions: FloatArray) -> Steps:
     """Return the room for arms with these transition probabilities, shape (N, 2, 2)."""
     n_arms = len(transitions)

@@ -43,7 +43,7 @@ from meritfair.engine.episodes import (
     tightener,
 )
 from meritfair.engine.rules import EXPONENTIAL, FIXED, GREEDY, OPTIMISTIC, POOLED, SEQUENTIAL, BallRule, MeritRule, Rule
-from meritfair.engine.steps import NO_GROUPS, Choosing, Groups, Steps, choosing, new_groups, new_steps
+from meritfair.engine.steps import NO_GROUPS, Choosing, Groups, StepPlan, Steps, choosing, new_groups, new_steps
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import Ball
 from meritfair.model.counts import Counts
@@ -210,12 +210,13 @@ class _StepByStep:
 
     def play_run(self, run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray) -> None:
         steps = new_steps(self.transitions[run])
-        play_steps_run(settings, self.choosing, self.memory[run], self.groups[run], state, steps, measures, control)
+        plan = StepPlan(self.choosing, self.memory[run], self.groups[run])
+        play_steps_run(settings, plan, state, steps, measures, control)
         _check_reward(int(measures.reward.min(initial=0)))
 
     def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
-        plan = self.choosing, self.memory[run], self.groups[run]
-        play_steps_episode(settings, *plan, at.state, at.steps, at.measures, at.pulled, t)
+        plan = StepPlan(self.choosing, self.memory[run], self.groups[run])
+        play_steps_episode(settings, plan, at.state, at.steps, at.measures, at.pulled, t)
         _check_reward(int(at.measures.reward[t]))
 
 
