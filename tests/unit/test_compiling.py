@@ -156,24 +156,16 @@ def test_a_new_file_and_another_name_count_and_other_packages_do_not(edited: Pat
 
 
 def test_kernels_are_made_of_nothing_but_the_engine() -> None:
-    # What a kernel takes from elsewhere would not be in the hash; types are not part of a kernel. In compiling.py
+    # What a kernel takes from elsewhere would not be in the hash; core.arrays has only names of types. In compiling.py
     # there are no kernels, as the next test says.
     for file in (file for file in ENGINE if file.stem != "compiling"):
-        for node in runs_at_import(ast.parse(file.read_text())):
-            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-            for module in modules:
-                assert not module.startswith("meritfair") or module.startswith("meritfair.engine"), (file.name, module)
-
-
-def runs_at_import(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
-    """Return the imports of a module but those for type checkers."""
-    for_types = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
-    return [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in for_types]
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("meritfair"):
+                assert node.module == "meritfair.core.arrays" or str(node.module).startswith("meritfair.engine"), (
+                    file.name
+                )
+            elif isinstance(node, ast.Import):
+                assert not any(alias.name.startswith("meritfair") for alias in node.names), file.name
 
 
 def test_the_compiler_module_has_no_kernels() -> None:
