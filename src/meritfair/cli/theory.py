@@ -60,10 +60,10 @@ def _rows(arms: Arms, run: Run, criterion: Criterion, delta: float) -> list[tupl
     bound = exposure_bound = math.inf
     if t0 < T:
         found = {"first_valid_episode": t0, "coverage_gap": G, "eta": eta}
-        known: Any = {**found, "delta": delta, "n_arms": arms.n_arms}
-        bound = float(formulas.regret_bound(T, merit=merit, omega=omega, **known))
+        known: Any = {**found, "delta": delta, "n_arms": arms.n_arms, "merit": merit}
+        bound = float(formulas.regret_bound(T, omega=omega, **known))
         if K == 1 or design != "sequential":
-            exposure_bound = float(formulas.exposure_regret_bound(T, budget=K, merit=merit, **known))
+            exposure_bound = float(formulas.exposure_regret_bound(T, budget=K, **known))
     on = "shares" if design == "sequential" else "exposures"
     regret = run.fairness_regret if design == "sequential" else run.exposure_regret
     gap_limit = formulas.coverage_gap_limit(arms.epsilon, arms.n_arms, K, H, merit)
