@@ -93,14 +93,13 @@ class Fit:
     @property
     def description(self) -> str:
         """What was fitted, in one line."""
-        rules = self.settings
-        merit = rules["merit"]
+        rules, merit = self.settings, self.settings["merit"]
         label = merit["name"] if merit["kind"] == "custom" else merit_from_settings(merit)
-        pooled = (
-            "" if self.classes is None else f" · {several(self.classes.shape[1], 'pooled class', 'pooled classes')}"
-        )
+        n_classes = 0 if self.classes is None else self.classes.shape[1]
+        pooled = f" · {several(n_classes, 'pooled class', 'pooled classes')}" * (n_classes > 0)
         bounds = [(name, rules[name]) for name, usual in (("floor", 0.0), ("cap", 1.0)) if rules[name] != usual]
-        between = "".join(f" · {name} {_in_words(value)}" for name, value in bounds)
+        own = "of its own for each arm"
+        between = "".join(f" · {name} {own if isinstance(value, list) else f'{value:g}'}" for name, value in bounds)
         return (
             f"{several(self.arms.n_arms, 'arm')}, {rules['budget']} pulled at each step · "
             f"{several(int(self.seen.sum()), 'transition')}{pooled} · merit {label} · "
@@ -235,10 +234,6 @@ def _known(seen: StateLog | Counts, names: Iterable[str] | None) -> tuple[Counts
     if seen.visits.ndim != 3:
         raise InputError(f"counts must have shape (N, 2, 2) for a fit, got {seen.visits.shape}")
     return seen, names
-
-
-def _in_words(bound: float | list[float]) -> str:
-    return "of its own for each arm" if isinstance(bound, list) else f"{bound:g}"
 
 
 def _draw(axes: Axes, found: Fit, what: str, order: IntArray, usual: float) -> None:

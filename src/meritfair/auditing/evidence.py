@@ -96,10 +96,6 @@ class Histories:
         sums = np.cumsum(values)
         return np.asarray(sums - np.repeat((sums - values)[self.starts], self.lengths))
 
-    def last(self, values: FloatArray) -> FloatArray:
-        """Return the value at each unit's last round."""
-        return np.asarray(values[self.starts + self.lengths - 1])
-
 
 def histories(log: DrawLog, unit: IntArray, fixed_budget: bool) -> Histories:
     """Gather the rows of the log by unit and round; `unit` has a number for each row."""

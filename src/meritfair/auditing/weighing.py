@@ -8,17 +8,7 @@ from itertools import count
 
 import numpy as np
 
-from meritfair.auditing.evidence import (
-    DIRECTIONS,
-    SHIFTS,
-    Histories,
-    histories,
-    log_direction,
-    log_evidence,
-    parts_of_level,
-    shortfall_bounds,
-    together,
-)
+from meritfair.auditing import evidence
 from meritfair.auditing.log import DrawLog
 from meritfair.auditing.report import Audit, AuditTable, Budget, Evidence, Violation
 from meritfair.core.arrays import FloatArray, IntArray
@@ -65,20 +55,18 @@ def audit(log: DrawLog, alpha: float = 0.05, *, fixed_budget: bool = False, prog
 def _audit(log: DrawLog, level: float, fixed_budget: bool, tell: Callable[[int, int], None]) -> Audit:
     """Weigh all arms, all groups, and the draws as a whole."""
     n_rounds, kinds = len(log.rounds), 2 if log.group is None else 3
-    tick = _ticks(tell, (len(SHIFTS) + 1) * (kinds - 1) + len(DIRECTIONS))
-    arms = histories(log, log.arm, False)
-    arm_table, arm_logs, overall = _weigh(
-        arms, log.names, np.ones(len(log.names), np.int64), n_rounds, kinds, level, tick
-    )
+    tick = _ticks(tell, (len(evidence.SHIFTS) + 1) * (kinds - 1) + len(evidence.DIRECTIONS))
+    arms, ones = evidence.histories(log, log.arm, False), np.ones(len(log.names), np.int64)
+    arm_table, arm_logs, overall = _weigh(arms, log.names, ones, n_rounds, kinds, level, tick)
     group_table: AuditTable | None = None
     courses: tuple[tuple[IntArray, FloatArray], ...] = ()
     if log.group is not None:
-        groups = histories(log, log.group[log.arm], fixed_budget)
+        groups = evidence.histories(log, log.group[log.arm], fixed_budget)
         sizes = np.bincount(log.group)
         group_table, logs, summed = _weigh(groups, log.group_names, sizes, n_rounds, kinds, level, tick)
         courses = tuple(zip(*(np.split(part, groups.starts[1:]) for part in (groups.round, logs)), strict=True))
         overall = np.logaddexp(overall, summed)
-    overall = np.logaddexp(overall, log_direction(arms, n_rounds, tick)) - math.log(kinds)
+    overall = np.logaddexp(overall, evidence.log_direction(arms, n_rounds, tick)) - math.log(kinds)
     largest_arm = np.full(n_rounds, -np.inf)
     np.maximum.at(largest_arm, arms.round, arm_logs)
     return Audit(
@@ -102,7 +90,7 @@ def _ticks(tell: Callable[[int, int], None], total: int) -> Callable[[], None]:
 
 
 def _weigh(
-    units: Histories,
+    units: evidence.Histories,
     names: tuple[str, ...],
     members: IntArray,
     n_rounds: int,
@@ -111,10 +99,10 @@ def _weigh(
     tick: Callable[[], None],
 ) -> tuple[AuditTable, FloatArray, FloatArray]:
     """Return the table of the units, logarithms of their staked e-values by row, and of their sum by round."""
-    parts = parts_of_level(units.round[units.starts])
-    plain = log_evidence(units, tick)
-    summed = together(units, plain, parts, n_rounds)
-    low, high = shortfall_bounds(units, alpha * parts)
+    parts = evidence.parts_of_level(units.round[units.starts])
+    plain = evidence.log_evidence(units, tick)
+    summed = evidence.together(units, plain, parts, n_rounds)
+    low, high = evidence.shortfall_bounds(units, alpha * parts)
     log_e = plain + np.log(parts / kinds)[units.unit]
     largest = np.maximum.reduceat(log_e, units.starts)
     tick()
@@ -128,7 +116,7 @@ def _weigh(
         low=low,
         high=high,
         stake=parts / kinds,
-        log_e=units.last(log_e),
+        log_e=log_e[units.starts + units.lengths - 1],
         log_largest=largest,
         flagged=largest >= -math.log(alpha),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,7 +91,12 @@ def _show(report: Audit, group: str | None) -> None:
     if report.groups is not None:
         _show_groups(report.groups, group or "group")
     _show_arms(report.arms)
-    print_note(_legend(report))
+    print_note(
+        "Shortfall: stated exposure minus true probability of being drawn, per member and round; these bounds hold for "
+        f"the whole table at all times with probability {1 - report.alpha:g}. E-value: the largest so far, adjusted "
+        f"for multiple testing; from {1 / report.alpha:.3g} on it is flagged as more or less than stated. Fair draws "
+        f"are ever flagged with probability at most {report.alpha:g}."
+    )
 
 
 def _facts(report: Audit) -> str:
@@ -107,54 +113,30 @@ def _facts(report: Audit) -> str:
 def _show_groups(table: AuditTable, heading: str) -> None:
     shares = [100 * count / max(1.0, count.sum()) for count in (table.entitled, table.drawn)]
     rates = [100 * count / table.turns for count in (table.entitled, table.drawn)]
-    rows = [
-        [
-            printable(table.names[k]),
-            f"{table.members[k]:,}",
-            *(f"{stated[k]:.1f}  {drawn[k]:.1f}" for stated, drawn in (shares, rates)),
-            *_shared(table, k),
-        ]
-        for k in range(len(table))
+    headings = [printable(heading), "arms", "share, %\nstated drawn", "rate, %\nstated drawn"]
+    cells = [
+        [f"{members:,}", *(f"{stated[k]:.1f}  {drawn[k]:.1f}" for stated, drawn in (shares, rates))]
+        for k, members in enumerate(table.members)
     ]
-    print_table(
-        [printable(heading), "arms", "share, %\nstated drawn", "rate, %\nstated drawn", *_SHARED], rows, align="lrrrrrl"
-    )
+    _show_table(table, range(len(table)), headings, cells)
 
 
 def _show_arms(table: AuditTable) -> None:
-    rows = [
-        [
-            printable(table.names[k]),
-            f"{table.rounds[k]:,}",
-            f"{table.entitled[k]:,.1f}",
-            f"{table.drawn[k]:,.0f}",
-            *_shared(table, k),
-        ]
-        for k in table.most_suspicious(_MOST_ARMS)
-    ]
+    shown = table.most_suspicious(_MOST_ARMS)
+    cells = [[f"{table.rounds[k]:,}", f"{table.entitled[k]:,.1f}", f"{table.drawn[k]:,.0f}"] for k in shown]
     title = f"The {_MOST_ARMS} most suspicious of {len(table):,} arms:" if len(table) > _MOST_ARMS else ""
-    print_table(["arm", "rounds", "entitled", "drawn", *_SHARED], rows, title, "lrrrrrl")
+    _show_table(table, shown, ["arm", "rounds", "entitled", "drawn"], cells, title)
 
 
-_SHARED = ["shortfall, %\nfrom    to", "e-value", "flag"]
-
-
-def _shared(table: AuditTable, k: int) -> list[str]:
-    """Return the cells that arms and groups have in common."""
+def _show_table(
+    table: AuditTable, shown: Iterable[int], headings: list[str], cells: list[list[str]], title: str = ""
+) -> None:
+    """Print rows of arms or groups: their names, their own cells, and those that both have."""
     from meritfair.auditing.report import readable
 
-    flag = "less" if table.shortfall[k] > 0 else "more"
-    return [
-        f"{100 * table.low[k]:+.2f}  {100 * table.high[k]:+.2f}",
-        readable(table.log_largest[k]),
-        flag if table.flagged[k] else "",
-    ]
-
-
-def _legend(report: Audit) -> str:
-    return (
-        "Shortfall: stated exposure minus true probability of being drawn, per member and round; these bounds hold for "
-        f"the whole table at all times with probability {1 - report.alpha:g}. E-value: the largest so far, adjusted "
-        f"for multiple testing; from {1 / report.alpha:.3g} on it is flagged as more or less than stated. Fair draws "
-        f"are ever flagged with probability at most {report.alpha:g}."
-    )
+    rows = []
+    for k, own in zip(shown, cells, strict=True):
+        interval = f"{100 * table.low[k]:+.2f}  {100 * table.high[k]:+.2f}"
+        flag = ("less" if table.shortfall[k] > 0 else "more") if table.flagged[k] else ""
+        rows.append([printable(table.names[k]), *own, interval, readable(table.log_largest[k]), flag])
+    print_table([*headings, "shortfall, %\nfrom    to", "e-value", "flag"], rows, title, "lrrrrrl")

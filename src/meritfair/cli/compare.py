@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from meritfair.cli.options import JsonOption, PlotOption, SimulationOptions, out_option, with_options
-from meritfair.cli.show import (
-    Files,
-    check_out,
-    check_plot,
-    measure_cells,
-    policy_cell,
-    print_measures,
-    say,
-)
+from meritfair.cli.show import Files, check_out, check_plot, measure_cells, policy_cell, print_measures, say
 from meritfair.core.progress import bar
 
 if TYPE_CHECKING:
@@ -59,12 +51,10 @@ def compare(
         found = found.by_reward()
     files.save(out, found.save)
     files.plot(plot, found.plot)
-    files.report(as_json, lambda: _values(found), lambda: _show(found))
-
-
-def _values(found: Comparison) -> dict[str, Any]:
-    played = {"settings": found.settings, "policies": found.table()}
-    return {**played, "oracles": found.oracles, "skipped": found.skipped}
+    about = {"oracles": found.oracles, "skipped": found.skipped}
+    files.report(
+        as_json, lambda: {"settings": found.settings, "policies": found.table(), **about}, lambda: _show(found)
+    )
 
 
 _SHOWN = ("intervention_benefit", "price_of_fairness", "fairness_regret", "gini", "smallest_exposure", "longest_wait")

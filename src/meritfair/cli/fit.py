@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meritfair.cli.options import (
-    BudgetOption,
-    CapOption,
-    DesignOption,
-    FloorOption,
-    JsonOption,
-    MeritOption,
-    PlotOption,
-    make_criterion,
-    number,
-    out_option,
-    text,
-    whole,
-)
+from meritfair.cli import options
 from meritfair.cli.show import Files, check_out, check_plot, print_note, print_table, say
 from meritfair.core.progress import progress_bar
 from meritfair.core.texts import printable, several
@@ -43,25 +30,25 @@ def fit(
     log: Annotated[
         Path, typer.Argument(metavar="LOG", help="A .csv or .parquet file with columns arm, round, state, action.")
     ],
-    budget: BudgetOption = 1,
-    merit: MeritOption = "exponential:c=3",
-    design: DesignOption = "exact",
-    floor: FloorOption = 0.0,
-    cap: CapOption = 1.0,
+    budget: options.BudgetOption = 1,
+    merit: options.MeritOption = "exponential:c=3",
+    design: options.DesignOption = "exact",
+    floor: options.FloorOption = 0.0,
+    cap: options.CapOption = 1.0,
     estimate: Annotated[
         str,
-        text(
+        options.text(
             "--estimate",
             help="Estimate each arm by itself ([cyan]mean[/]), or pool what arms have in common ([cyan]pooled[/]).",
         ),
     ] = "mean",
-    level: Annotated[float, number("--level", help="Level of the intervals.")] = 0.95,
-    seed: Annotated[int, whole("--seed", "-s", help="Seed of the draws behind the intervals.")] = 0,
+    level: Annotated[float, options.number("--level", help="Level of the intervals.")] = 0.95,
+    seed: Annotated[int, options.whole("--seed", "-s", help="Seed of the draws behind the intervals.")] = 0,
     out: Annotated[
-        Path | None, out_option("Save all rows: a .csv or .parquet file, which --arms-file can read.")
+        Path | None, options.out_option("Save all rows: a .csv or .parquet file, which --arms-file can read.")
     ] = None,
-    plot: PlotOption = None,
-    as_json: JsonOption = False,
+    plot: options.PlotOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Estimate from recorded data how much each arm benefits, with intervals, and the exposure it is due.
 
@@ -71,22 +58,15 @@ def fit(
     from meritfair.datasets.logs import read_log
     from meritfair.fitting import fit as estimate_arms
 
-    criterion = make_criterion(merit, design, floor, cap)
+    criterion = options.make_criterion(merit, design, floor, cap)
     check_plot(plot)
     check_out(out, "fits")
     with progress_bar(2) as begin:
         begin(f"reading {log.name}")
         seen = read_log(log)
         files = Files(out, plot)
-        found = estimate_arms(
-            seen,
-            criterion=criterion,
-            budget=budget,
-            estimate=estimate,
-            level=level,
-            seed=seed,
-            progress=begin("intervals"),
-        )
+        how: Any = {"criterion": criterion, "budget": budget, "estimate": estimate, "level": level, "seed": seed}
+        found = estimate_arms(seen, **how, progress=begin("intervals"))
     files.save(out, found.save)
     files.plot(plot, found.plot)
     files.report(

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from meritfair.policies.base import Policy
 
 _ARMS, _PROBLEM, RESULTS = "Arms", "Problem", "Results"
-_DEFAULT_ARMS = 5
 
 
 def _numeric(parse: Callable[[str], float], metavar: str, wanted: str) -> Callable[..., Any]:
@@ -142,8 +141,7 @@ class ProblemOptions:
         float, number("--delta", help="Probability that the confidence ball misses the truth.", panel=_PROBLEM)
     ] = 0.01
     seed: Annotated[
-        int | None,
-        whole("--seed", "-s", help="Seed of all random numbers; without it, a new one is drawn and shown."),
+        int | None, whole("--seed", "-s", help="Seed of all random numbers; without it, a new one is drawn and shown.")
     ] = None
 
     def instances(self, seed: int, runs: int = 1, policies: int = 1, *, same: bool = False) -> tuple[Arms, ...]:
@@ -162,7 +160,7 @@ class ProblemOptions:
             raise InputError("say which arms: --dataset synthetic, or --arms-file arms.csv")
         else:
             name, settings = split_settings(self.dataset)
-            N = check_whole("arms", _DEFAULT_ARMS if self.arms is None else self.arms, 1)
+            N = check_whole("arms", 5 if self.arms is None else self.arms, 1)
             check_budget(self.budget, N)
             check_size(N, **length)
             chosen: Any = {"seed": None, "budget": self.budget} if self.authors else {"seed": seed}

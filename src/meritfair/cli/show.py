@@ -138,9 +138,11 @@ class Files:
     """
 
     def __init__(self, *files: Path | None) -> None:
-        for file in files:
-            if file is not None:
-                _make_folder(file)
+        for folder in [file.parent for file in files if file is not None]:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(f"the folder {folder} cannot be made: {error.strerror or error}") from None
         self.written: list[str] = []
         self._failures: list[Exception] = []
 
@@ -175,10 +177,3 @@ class Files:
             say(f"meritfair: {failure}", err=True)
         if self._failures:
             raise self._failures[-1]
-
-
-def _make_folder(file: Path) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {file.parent} cannot be made: {error.strerror or error}") from None

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from meritfair.cli.options import RESULTS, JsonOption, PlotOption, SimulationOptions, flag, out_option, with_options
-from meritfair.cli.show import (
-    Files,
-    check_plot,
-    measure_cells,
-    policy_cell,
-    print_measures,
-)
+from meritfair.cli.show import Files, check_plot, measure_cells, policy_cell, print_measures
 from meritfair.core.errors import InputError
 from meritfair.core.progress import progress_bar
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from meritfair.simulation.run import Run
 
 EXAMPLES = """Compare the paper's algorithm with its baseline on the authors' own arms, and plot the result:
@@ -53,6 +46,7 @@ def simulate(
     Without --policy: merit-fair (the paper's MF-RMAB) and optimal (its baseline).
     """
     from meritfair.core.seeding import fresh_seed
+    from meritfair.simulation.plots import plot_runs
     from meritfair.simulation.simulate import simulate as play
 
     root = fresh_seed(options.seed)
@@ -67,14 +61,8 @@ def simulate(
         for text, player in players.items():
             results[text] = play(instances, player, **settings, exposure_regret=exposure_regret, progress=begin(text))
             files.save(runs_files.get(text), results[text].save)  # at once: a later policy may be interrupted
-    files.plot(plot, lambda: _figure(results))
+    files.plot(plot, lambda: plot_runs(list(results.values()), list(results)))
     files.report(as_json, lambda: {"policies": _values(results)}, lambda: _show_table(results))
-
-
-def _figure(results: dict[str, Run]) -> Figure:
-    from meritfair.simulation.plots import plot_runs
-
-    return plot_runs(list(results.values()), list(results))
 
 
 def _runs_files(out: Path | None, texts: list[str]) -> dict[str, Path]:
@@ -85,11 +73,7 @@ def _runs_files(out: Path | None, texts: list[str]) -> dict[str, Path]:
         if len(texts) > 1:
             raise InputError(f"--out {out} is one file, but there are {len(texts)} policies: name a folder")
         return {texts[0]: out}
-    return {text: out / f"{_slug(text)}.parquet" for text in texts}
-
-
-def _slug(text: str) -> str:
-    return "".join(c if c.isalnum() or c in "-._" else "-" for c in text)
+    return {text: out / (re.sub(r"[^\w.-]", "-", text) + ".parquet") for text in texts}
 
 
 def _values(results: dict[str, Run]) -> dict[str, Any]:

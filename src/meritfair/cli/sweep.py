@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -105,19 +105,9 @@ def _tell_json(planned: Sweep, tally: Tally, seconds: float) -> None:
         {"setting": task.setting.settings(), "first": task.first, "runs": task.runs, "problem": problem}
         for task, problem in ((each.task, each.problem) for each in tally.failed)
     ]
-    print_json(
-        {
-            "folder": str(planned.folder),
-            "settings": len(planned.spec.settings()),
-            "tasks": len(planned.tasks),
-            "played": tally.played,
-            "kept": tally.kept,
-            "failed": failed,
-            "damaged": [str(file) for file in tally.damaged],
-            "foreign": tally.foreign,
-            "seconds": round(seconds, 1),
-        }
-    )
+    sizes = {"settings": len(planned.spec.settings()), "tasks": len(planned.tasks)}
+    told = {**vars(tally), "failed": failed, "damaged": [str(file) for file in tally.damaged]}
+    print_json({"folder": str(planned.folder), **sizes, **told, "seconds": round(seconds, 1)})
 
 
 def _large(number: int) -> str:
@@ -131,8 +121,7 @@ def _large(number: int) -> str:
 def results(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a sweep.")],
     out: Annotated[
-        Path | None,
-        out_option("Save the table: all measures as .csv or .parquet, the main ones as .md or .tex."),
+        Path | None, out_option("Save the table: all measures as .csv or .parquet, the main ones as .md or .tex.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -143,16 +132,8 @@ def results(
     found = read_results(folder)
     files = Files(out)
     files.save(out, found.save)
-    files.report(as_json, lambda: _values(found), lambda: _show(found))
-
-
-def _values(found: Results) -> dict[str, Any]:
-    return {
-        "settings": found.table(),
-        "missing": found.missing,
-        "damaged": [str(file) for file in found.damaged],
-        "versions": dict(found.manifest.versions),
-    }
+    about = {"missing": found.missing, "damaged": [*map(str, found.damaged)], "versions": dict(found.manifest.versions)}
+    files.report(as_json, lambda: {"settings": found.table(), **about}, lambda: _show(found))
 
 
 _ON_SCREEN = ("fairness_regret", "exposure_regret", "good_state", "gini", "longest_wait")

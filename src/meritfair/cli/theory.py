@@ -31,16 +31,9 @@ def theory(options: ProblemOptions, as_json: JsonOption = False) -> None:
     criterion = make_criterion(options.merit, options.design)
     policy = MeritFair(merit=criterion.merit, delta=options.delta, design=criterion.design)
     (instance,) = options.instances(root)
+    length: Any = {"budget": options.budget, "episodes": options.episodes, "horizon": options.horizon}
     with progress_bar() as begin:
-        run = simulate(
-            instance,
-            policy,
-            budget=options.budget,
-            episodes=options.episodes,
-            horizon=options.horizon,
-            seed=root,
-            progress=begin("one run of merit-fair"),
-        )
+        run = simulate(instance, policy, **length, seed=root, progress=begin("one run of merit-fair"))
     rows = _rows(instance, run, criterion, options.delta)
     if as_json:
         values = {key: value for key, _, value, _ in rows}
@@ -60,10 +53,10 @@ def _rows(arms: Arms, run: Run, criterion: Criterion, delta: float) -> list[tupl
     bound = exposure_bound = math.inf
     if t0 < T:
         found = {"first_valid_episode": t0, "coverage_gap": G, "eta": eta}
-        known: Any = {**found, "delta": delta, "n_arms": arms.n_arms}
-        bound = float(formulas.regret_bound(T, merit=merit, omega=omega, **known))
+        known: Any = {**found, "delta": delta, "n_arms": arms.n_arms, "merit": merit}
+        bound = float(formulas.regret_bound(T, omega=omega, **known))
         if K == 1 or design != "sequential":
-            exposure_bound = float(formulas.exposure_regret_bound(T, budget=K, merit=merit, **known))
+            exposure_bound = float(formulas.exposure_regret_bound(T, budget=K, **known))
     on = "shares" if design == "sequential" else "exposures"
     regret = run.fairness_regret if design == "sequential" else run.exposure_regret
     gap_limit = formulas.coverage_gap_limit(arms.epsilon, arms.n_arms, K, H, merit)

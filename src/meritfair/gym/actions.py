@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -79,28 +79,15 @@ def batch_pulls(space: Pulls, n: int = 1) -> Pulls:
     return Pulls((n, *space.shape), space.budget, deepcopy(space.np_random))
 
 
-class Settings(NamedTuple):
-    """What both kinds of environment are made of."""
-
-    arms: Arms
-    budget: int
-    horizon: int
-    availability: FloatArray  # (N,), or (0,) if all arms can always be pulled
-
-
 def check_environment(
     arms: Arms | npt.ArrayLike, budget: int, horizon: int, availability: npt.ArrayLike, render_mode: str | None
-) -> Settings:
-    """Check what both kinds of environment are made of."""
+) -> tuple[Arms, int, int, FloatArray]:
+    """Return what both kinds of environment are made of, checked; no availability if all arms can always be pulled."""
     checked = arms if isinstance(arms, Arms) else Arms(arms)
     if render_mode is not None:
         check_choice("render_mode", render_mode, ["ansi"])
-    return Settings(
-        checked,
-        check_budget(budget, len(checked)),
-        check_whole("horizon", horizon, 1),
-        _availability(availability, len(checked)),
-    )
+    pulled, steps = check_budget(budget, len(checked)), check_whole("horizon", horizon, 1)
+    return checked, pulled, steps, _availability(availability, len(checked))
 
 
 def _availability(availability: npt.ArrayLike, n_arms: int) -> FloatArray:

@@ -117,14 +117,8 @@ class RestlessBanditVectorEnv(VectorEnv[Bits, npt.ArrayLike, AnyArray]):
             raise gymnasium.error.ResetNeeded("reset() must begin the episodes")
         begins = self._steps == self.horizon
         good = self._move(shaped("actions", actions, self._states.shape))
-        truncated = self._steps == self.horizon
-        return (
-            self._states.copy(),
-            np.where(begins, 0.0, good),
-            np.zeros_like(truncated),
-            truncated,
-            self._infos(good),
-        )
+        truncated, rewards = self._steps == self.horizon, np.where(begins, 0.0, good)
+        return self._states.copy(), rewards, np.zeros_like(truncated), truncated, self._infos(good)
 
     def render(self) -> tuple[str, ...] | None:
         if not renders(self):
@@ -137,11 +131,7 @@ class RestlessBanditVectorEnv(VectorEnv[Bits, npt.ArrayLike, AnyArray]):
         from meritfair.engine.environments import generator_words
 
         n = self.num_envs
-        seeds: list[int | None]
-        if seed is None:
-            seeds = [None] * n
-        else:
-            seeds = list(seed) if isinstance(seed, Iterable) else [seed + i for i in range(n)]
+        seeds = list(seed) if isinstance(seed, Iterable) else [None if seed is None else seed + i for i in range(n)]
         if len(seeds) != n:
             raise InputError(f"seed must be one number or one for each of the {n} environments, got {len(seeds)}")
         news = {i: seeding.np_random(seed) for i, seed in enumerate(seeds) if seed is not None or not self._seeds}
@@ -155,18 +145,8 @@ class RestlessBanditVectorEnv(VectorEnv[Bits, npt.ArrayLike, AnyArray]):
 
         bits = actions if actions.dtype == np.int8 else np.where(actions == 1, 1, np.where(actions == 0, 0, 2))
         pulls, good = np.array(bits, np.int8, order="C"), np.zeros(self.num_envs, np.int64)
-        refused = step_environments(
-            self._transitions,
-            self._availability,
-            self._words,
-            self._states,
-            self._masks,
-            self._steps,
-            good,
-            pulls,
-            self.budget,
-            self.horizon,
-        )
+        own = self._transitions, self._availability, self._words, self._states, self._masks, self._steps
+        refused = step_environments(*own, good, pulls, self.budget, self.horizon)
         if refused >= 0:
             check_pulls(f"the action of environment {refused}", actions[refused], self._masks[refused], self.budget)
         self._pulls = pulls

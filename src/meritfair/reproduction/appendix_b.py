@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.core.arrays import FloatArray
-from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import above, below, every, interval_of, ratio, spread, weights
 from meritfair.lab.tasks import Outcome
 from meritfair.model.exposure import merit_share
@@ -135,9 +134,7 @@ def _distances(results: Results, scale: Scale) -> tuple[dict[int, list[float]], 
 
 
 def _draw(panels: tuple[Panel, ...]) -> Figure:
-    with new_figure(6.8) as figure:
-        draw_grid(figure, [replace(each, lines={name: each.lines[name] for name in _DRAWN}) for each in panels])
-    return figure
+    return draw_grid([replace(each, lines={name: each.lines[name] for name in _DRAWN}) for each in panels], 6.8)
 
 
 def _artefact(c: int) -> Artefact:

@@ -26,7 +26,6 @@ from meritfair.core.figures import Band, draw_band, new_figure
 from meritfair.lab.resampling import below, every
 from meritfair.lab.tasks import Outcome
 from meritfair.model import theory
-from meritfair.model.merit import Merit
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
 from meritfair.reproduction.prose import Rows, compose, place
@@ -40,6 +39,7 @@ _SIZE = (5, 1)
 _STRENGTHS = (1, 3, 10)
 _SHOWN = 3  # the c of the figure
 _CONSTANTS = ("first_valid_episode", "coverage_gap", "largest_eta", "largest_omega")  # of the theorem, of each run
+_MEANS = ("t0", "G", "fairness_regret")  # of which the file of the table has no intervals
 _EPSILON = 0.01  # to which the paper clips
 _GRID = 10.0 ** np.arange(0.0, 60.0, 0.01)  # numbers of episodes at which bounds are compared with 2T
 _GREY = "#777777"
@@ -77,11 +77,9 @@ class Bounds:
 
 def bounds(outcome: Outcome, episodes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the theorem's bound and ours for each run that reached t0, shape (runs, points); NaN up to t0."""
-    reached = _reached(outcome)
-    merit: Merit = outcome.setting.criterion.merit
-    theirs, ours = [], []
-    same: dict[str, Any] = {"n_arms": outcome.setting.n_arms, "merit": merit, "delta": outcome.setting.delta}
-    for run in np.flatnonzero(reached):
+    theirs, ours, setting = [], [], outcome.setting
+    same: Any = {"n_arms": setting.n_arms, "merit": setting.criterion.merit, "delta": setting.delta}
+    for run in np.flatnonzero(_reached(outcome)):
         t0, G, eta, omega = (float(outcome.measures[name][run]) for name in _CONSTANTS)
         known = {**same, "first_valid_episode": t0, "coverage_gap": G, "eta": eta}
         applies = episodes > t0
@@ -163,9 +161,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
             "useful": every(useful) if useful else None,
             "lemma": every(lemma) if lemma else None,
         },
-        tables={
-            "theorem-5-5": [row | {name: row[name].mean for name in ("t0", "G", "fairness_regret")} for row in rows]
-        },
+        tables={"theorem-5-5": [row | {name: row[name].mean for name in _MEANS} for row in rows]},
         rows=rows,
         known=known,
     )

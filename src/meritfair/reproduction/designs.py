@@ -72,10 +72,6 @@ class Drawn:
     missed: dict[str, FloatArray]
     chance: dict[str, FloatArray]
 
-    def times_chance(self, kind: str, seed: int) -> Interval:
-        """Return how far pulls were from what the design should do, as a multiple of what chance makes."""
-        return ratio_interval(self.missed[kind], self.chance[kind], seed)
-
 
 @dataclass(frozen=True, eq=False)
 class Learned:
@@ -161,7 +157,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
             learned.append(_learned(own, drawn[-1], scale.seed))
     rows = [_row(each, scale.seed) for each in drawn]
     largest = max(float(each.computed.max()) for each in drawn)
-    ratios = {kind: [each.times_chance(kind, scale.seed) for each in drawn] for kind in _KINDS}
+    ratios = {kind: [ratio_interval(of.missed[kind], of.chance[kind], scale.seed) for of in drawn] for kind in _KINDS}
     return compose(
         "designs",
         scale,
@@ -169,8 +165,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         verdicts={
             "parts": every(between(row["computed"], *_PARTS[row["dataset"]]) for row in rows),
             "largest": False if largest >= _LARGEST else True if scale.runs >= _INSTANCES else None,
-            "exact": every(below(each, _BY_CHANCE) for each in ratios["exact"]),
-            "sequential": every(below(each, _BY_CHANCE) for each in ratios["sequential"]),
+            **{kind: every(below(each, _BY_CHANCE) for each in ratios[kind]) for kind in ("exact", "sequential")},
             "learning": every(above(each.still, _STILL) for each in learned),
             "sublinear": is_sublinear(each.growth["exact"] for each in learned),
         },
@@ -185,14 +180,10 @@ def _analyse(results: Results, scale: Scale) -> Findings:
 
 def _row(drawn: Drawn, seed: int) -> Mapping[str, Any]:
     """Return a row of the table, in percent."""
-    return {
-        **drawn.place,
-        "computed": interval(100 * drawn.computed, seed),
-        "measured_sequential": interval(100 * drawn.measured["sequential"], seed),
-        "measured_exact": interval(100 * drawn.measured["exact"], seed),
-        "chance": interval(100 * drawn.chance["exact"], seed),
-        "largest_computed": 100 * float(drawn.computed.max()),
-    }
+    measured = {f"measured_{kind}": drawn.measured[kind] for kind in _KINDS}
+    parts = {"computed": drawn.computed, **measured, "chance": drawn.chance["exact"]}
+    means = {name: interval(100 * each, seed) for name, each in parts.items()}
+    return {**drawn.place, **means, "largest_computed": 100 * float(drawn.computed.max())}
 
 
 def _draw(numbers: Numbers) -> Figure:
@@ -223,10 +214,8 @@ def _draw_parts(axes: Axes, drawn: Sequence[Drawn]) -> Any:
     (mark,) = axes.plot(at - 0.12, computed, "x", color=COLORS["limit"], markersize=5, zorder=4)
     axes.set_xticks(at, ["{n_arms}, {budget}".format(**each.place) for each in drawn])
     for first in range(0, len(drawn), len(_SIZES)):
-        middle = at[first : first + len(_SIZES)].mean()
-        axes.text(
-            middle, 0.97, drawn[first].place["dataset"], transform=axes.get_xaxis_transform(), ha="center", va="top"
-        )
+        middle, where = at[first : first + len(_SIZES)].mean(), axes.get_xaxis_transform()
+        axes.text(middle, 0.97, drawn[first].place["dataset"], transform=where, ha="center", va="top")
     axes.set(title="Budget that goes to other arms than merit says", xlabel="N, K", ylabel="% of the budget")
     axes.set_ylim(0, 1.15 * axes.get_ylim()[1])
     axes.grid(visible=False, axis="x")

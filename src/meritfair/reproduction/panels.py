@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from meritfair.core.figures import Band, draw_band
+from meritfair.core.figures import Band, draw_band, new_figure
 from meritfair.reproduction.artefact import DATASETS, Results, Scale
 from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
 from meritfair.reproduction.growth import exponent
@@ -126,20 +126,22 @@ def _write_exponents(axes: Axes, lines: Iterable[Line]) -> None:
         axes.annotate(text, (0, 1), place, color=line.style["color"], **style)
 
 
-def draw_grid(figure: Figure, panels: Sequence[Panel], *, logarithmic: bool = True) -> None:
+def draw_grid(panels: Sequence[Panel], height: float, *, logarithmic: bool = True) -> Figure:
     """Draw a row for each data set and a column for each size, in the order of the panels."""
     labels = list(dict.fromkeys(panel.dataset for panel in panels))
-    grid = figure.subplots(len(labels), len(panels) // len(labels), squeeze=False, sharex=True, sharey="row")
-    for row, (label, axes_of_row) in enumerate(zip(labels, grid, strict=True)):
-        shown_here = [panel for panel in panels if panel.dataset == label]
-        for axes, panel in zip(axes_of_row, shown_here, strict=True):
-            drawn = draw_panel(axes, panel, logarithmic=logarithmic)
-            axes.set(title="" if row else panel.size, xlabel="steps" if row == len(labels) - 1 else "")
-            if not logarithmic:
-                axes.locator_params(axis="x", nbins=3)
-        fit_heights(axes_of_row, shown_here, logarithmic=logarithmic)
-        axes_of_row[0].set_ylabel(f"{label}:\nregret, added up")
-    add_legend(figure, *drawn)
+    with new_figure(height) as figure:
+        grid = figure.subplots(len(labels), len(panels) // len(labels), squeeze=False, sharex=True, sharey="row")
+        for row, (label, axes_of_row) in enumerate(zip(labels, grid, strict=True)):
+            shown_here = [panel for panel in panels if panel.dataset == label]
+            for axes, panel in zip(axes_of_row, shown_here, strict=True):
+                drawn = draw_panel(axes, panel, logarithmic=logarithmic)
+                axes.set(title="" if row else panel.size, xlabel="steps" if row == len(labels) - 1 else "")
+                if not logarithmic:
+                    axes.locator_params(axis="x", nbins=3)
+            fit_heights(axes_of_row, shown_here, logarithmic=logarithmic)
+            axes_of_row[0].set_ylabel(f"{label}:\nregret, added up")
+        add_legend(figure, *drawn)
+    return figure
 
 
 def growth_rows(panels: Iterable[Panel]) -> Rows:

@@ -98,7 +98,8 @@ def _analyse(results: Results, scale: Scale) -> Findings:
     gains = {label: _gain(label, of["mean"], of["pooled"], scale.seed) for label, of in found.items()}
     curves = tuple(Curves(label, {name: band(of[name]) for name in ESTIMATORS}) for label, of in found.items())
     early = {label: gain.after(_ROUNDS) for label, gain in gains.items()}
-    versus = _optimistic_against(found["CPAP"], scale.seed)
+    regret = {name: _regret(each, _ROUNDS) for name, each in found["CPAP"].items()}
+    versus = {name: ratio_interval(regret["optimistic"], regret[name], scale.seed) for name in ("mean", _BLIND)}
     return compose(
         "pooled",
         scale,
@@ -124,12 +125,6 @@ def _shrinks(gain: Gain) -> bool | None:
     """Return whether less is saved in the end, None if nothing was played after the first rounds."""
     change = interval_of(gain.saved[:, _index(gain.rounds, _ROUNDS)] - gain.saved[:, -1])
     return above(change, 0.0) if gain.rounds[-1] > _ROUNDS else None
-
-
-def _optimistic_against(found: Mapping[str, Outcome], seed: int) -> dict[str, Interval]:
-    """Return the regret of the paper's estimate in the first rounds, as a multiple of that of others."""
-    regret = {name: _regret(each, _ROUNDS) for name, each in found.items()}
-    return {name: ratio_interval(regret["optimistic"], regret[name], seed) for name in ("mean", _BLIND)}
 
 
 def _rows(found: Mapping[str, Mapping[str, Outcome]], gains: Sequence[Gain], seed: int) -> Rows:

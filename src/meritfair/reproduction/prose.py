@@ -22,16 +22,16 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import jinja2
-
-from meritfair.core.errors import MissingExtraError
 from meritfair.core.texts import several
 from meritfair.lab.resampling import above, below, interval_columns, percent, shown, span, tally
 from meritfair.lab.spec import Setting
 from meritfair.reproduction.artefact import DATASETS, Findings, PaperTable, Scale, Verdict
 from meritfair.simulation.bootstrap import Interval
+
+if TYPE_CHECKING:
+    import jinja2
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -79,10 +79,8 @@ def count_verdicts(verdicts: Iterable[Verdict], whose: str) -> str:
 @lru_cache(maxsize=1)
 def environment() -> jinja2.Environment:
     """Return what renders all templates: text as it is, HTML escaped; a name that is not there is an error."""
-    try:
-        import jinja2
-    except ImportError:
-        raise MissingExtraError("the report", "lab") from None
+    import jinja2
+
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("meritfair.reproduction"),
         autoescape=jinja2.select_autoescape(["html.jinja"], default=False),

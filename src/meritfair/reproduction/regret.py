@@ -105,12 +105,10 @@ class RegretFigure(NamedTuple):
 
 
 def _specs(scale: Scale, dataset: str) -> Specs:
+    both = scale.spec(datasets=(dataset,), sizes=SIZES, policies=("merit-fair", "optimal"))
+    by_budget = scale.spec(datasets=(dataset,), sizes=BUDGETS, policies=("merit-fair",))
     calm = scale.spec(datasets=(_CALM,), sizes=SIZES, policies=("merit-fair",))
-    return (
-        scale.spec(datasets=(dataset,), sizes=SIZES, policies=("merit-fair", "optimal")),
-        scale.spec(datasets=(dataset,), sizes=BUDGETS, policies=("merit-fair",)),
-        *((calm,) if dataset != _CALM else ()),
-    )
+    return (both, by_budget) if dataset == _CALM else (both, by_budget, calm)
 
 
 def _analyse(results: Results, scale: Scale, dataset: str, number: int, claimed: float) -> Findings:
@@ -183,10 +181,8 @@ def _draw_budgets(axes: Axes, curve: BudgetCurve) -> None:
 
 
 def _artefact(number: int, dataset: str, claimed: float) -> Artefact:
-    specs, analyse = (
-        partial(_specs, dataset=dataset),
-        partial(_analyse, dataset=dataset, number=number, claimed=claimed),
-    )
+    specs = partial(_specs, dataset=dataset)
+    analyse = partial(_analyse, dataset=dataset, number=number, claimed=claimed)
     return Artefact(f"figure-{number}", f"Figure {number}: regret on {DATASETS[dataset]}", specs, analyse, _draw)
 
 
@@ -230,12 +226,6 @@ def _against_own(results: Results, scale: Scale) -> tuple[list[Interval], list[I
     return drawn, ours
 
 
-def _draw_both(panels: tuple[Panel, ...]) -> Figure:
-    with new_figure(6.6) as figure:
-        draw_grid(figure, panels, logarithmic=False)
-    return figure
-
-
-OPTIMAL_BOTH_WAYS = Artefact(
-    "optimal-both-ways", "Optimal both ways: its own regret, and the paper's curve", _both_specs, _both_ways, _draw_both
-)
+_TITLE = "Optimal both ways: its own regret, and the paper's curve"
+_draw_both = partial(draw_grid, height=6.6, logarithmic=False)
+OPTIMAL_BOTH_WAYS = Artefact("optimal-both-ways", _TITLE, _both_specs, _both_ways, _draw_both)

@@ -185,9 +185,8 @@ def render(report: Report) -> str:
     """Return the report as a page of HTML, with everything inside."""
     templates = environment()
     templates.filters |= {"spec_text": spec_text, "data_uri": _data_uri, "sides": _sides, "powers": _powers}
-    return templates.get_template("report.html.jinja").render(
-        report=report, scale=report.scale, version=meritfair.__version__
-    )
+    page = templates.get_template("report.html.jinja")
+    return page.render(report=report, scale=report.scale, version=meritfair.__version__)
 
 
 def write_report(report: Report, path: Path) -> None:

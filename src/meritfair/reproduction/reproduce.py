@@ -10,7 +10,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,7 +18,6 @@ from functools import cached_property
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from meritfair.core.checks import check_known
 from meritfair.core.errors import FileError, MeritfairError, MissingExtraError
@@ -32,9 +31,6 @@ from meritfair.lab.tasks import Task, tasks, versions
 from meritfair.reproduction import ARTEFACTS, BEYOND, HEADLINES
 from meritfair.reproduction.artefact import Artefact, Scale
 from meritfair.reproduction.report import SUFFIXES, Report, Section, save_figure, save_tables, write_report
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 
 FULL = Scale()
 QUICK = Scale(episodes=1000, runs=10, quick=True)
@@ -153,9 +149,7 @@ def write(wanted: Plan, played: Played, *, progress: Progress = None) -> Report:
     """Analyse and draw the artefacts whose tasks are all there, and write figures, tables and the report."""
     begin = time.perf_counter()
     failed = {failure.task: failure.problem for failure in played.tally.failed}
-    made: dict[str, Section | str] = {
-        each.title: _missing(wanted.tasks[each.name], failed) for each in wanted.artefacts
-    }
+    made: dict[str, Section | str] = {of.title: _missing(wanted.tasks[of.name], failed) for of in wanted.artefacts}
     whole, total = [each for each in wanted.artefacts if not made[each.title]], len(wanted.artefacts)
     with following(progress) as tell:
         for done, (artefact, section) in enumerate(_sections(wanted, whole), total - len(whole) + 1):

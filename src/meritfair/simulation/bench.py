@@ -90,16 +90,12 @@ def measure_policies(episodes: int) -> Iterator[dict[str, Any]]:
 
 def measure_sizes(largest: int = 1_000_000) -> Iterator[dict[str, Any]]:
     """Measure merit-fair for 10^2 arms and up, a tenth of them pulled."""
-    n_arms = 100
-    while n_arms <= largest:
+    for n_arms in (10**power for power in range(2, len(str(largest)))):
         episodes = max(20, 200_000 // n_arms)
         work = partial(_play, synthetic(n_arms, seed=1), MeritFair(), n_arms // 10, 1)
         (seconds,) = _seconds((work, episodes), repeats=_REPEATS if n_arms < 100_000 else 1)
-        row = _row("merit-fair", n_arms, n_arms // 10, 3, seconds, episodes)
-        row["seconds_per_episode"] = seconds / episodes
-        row["peak_memory_mb"] = _peak_memory()
-        yield row
-        n_arms *= 10
+        more = {"seconds_per_episode": seconds / episodes, "peak_memory_mb": _peak_memory()}
+        yield _row("merit-fair", n_arms, n_arms // 10, 3, seconds, episodes) | more
 
 
 def measure_workers(episodes: int) -> Iterator[dict[str, Any]]:

@@ -259,10 +259,10 @@ def compare(
     whole: dict[str, Any] = {**shared, "episodes": episodes, "runs": runs}
     none, best = registry.create(_NONE), registry.create(_BEST)
     others = {label: policy for label, policy in players.items() if policy not in (none, best)}
-    size = {"runs": number, "episodes": episodes, "horizon": horizon}
-    check_size(sets[0].n_arms, **size, policies=len(others) + 2)  # all their runs are kept
+    n_kept = len(others) + 2  # of all of which the runs are kept
+    check_size(sets[0].n_arms, runs=number, episodes=episodes, horizon=horizon, policies=n_kept)
     with following(progress) as tell:
-        begin = in_parts(tell, len(others) + 2)
+        begin = in_parts(tell, n_kept)
         none_run = simulate(each, none, **whole, progress=begin(_NONE))  # the quickest finds what is wrong for all
         for label, policy in others.items():  # before time is spent
             with notes.about(label):

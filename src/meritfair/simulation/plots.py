@@ -21,22 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "ExposureBars",
-    "TradeOff",
-    "exposure_bars",
-    "place_labels",
-    "plot_comparison",
-    "plot_runs",
-    "regret_curve",
-    "trade_off",
-]
-
 _MOST_TICKS = 20
 _MOST_BARS = 100
 _LABEL_SIZE = 8.0  # points, as all that places labels
-_GAP = 5.0  # from a point to its label
-_REACH = _GAP * 1.5 ** np.arange(9)  # how far away it may go
+_REACH = 5.0 * 1.5 ** np.arange(9)  # how far from its point a label may go
 _FAR = 9.0  # from where on a line joins the two
 _TURN = np.deg2rad(np.arange(0, 360, 22.5))
 _AROUND = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=-1)
@@ -115,8 +103,7 @@ def place_labels(points: FloatArray, sizes: FloatArray, frame: FloatArray, avoid
         before = centres.copy()
         for i in range(len(points)):
             others = np.arange(len(points)) != i
-            tries = points[i] + _AROUND * (sizes[i] / 2 + _REACH[:, None, None])
-            tries = tries.reshape(-1, 2)
+            tries = (points[i] + _AROUND * (sizes[i] / 2 + _REACH[:, None, None])).reshape(-1, 2)
             costs = _label_costs(tries, sizes[i], points[i], (points, avoid), (centres[others], sizes[others]), frame)
             centres[i] = tries[np.argmin(costs)]
         if np.array_equal(before, centres):
@@ -173,7 +160,8 @@ def plot_runs(
     if not runs or len({(run.n_arms, run.budget) for run in runs}) != 1:
         raise InputError("runs must be one or more runs with the same number of arms and budget")
     names = [for_figure(name) for name in ([run.policy for run in runs] if labels is None else labels)]
-    with two_panels(_caption(runs[0]), 4.4, ax, figsize) as (figure, left, right):
+    caption = runs[0].description + ". Means of the runs; bands: the middle 80 % of them." * (runs[0].runs > 1)
+    with two_panels(caption, 4.4, ax, figsize) as (figure, left, right):
         lines = _draw_regret(left, runs)
         fair = _draw_exposure(right, runs)
         marks = [*lines, fair], [*names, "fair exposure"]
@@ -295,7 +283,3 @@ def _draw_exposure(axes: Axes, runs: Sequence[Run]) -> Any:
     axes.set_xticks(place if n_arms <= _MOST_TICKS else np.linspace(1, n_arms, 5).round())
     axes.grid(visible=False, axis="x")
     return mark
-
-
-def _caption(run: Run) -> str:
-    return run.description + (". Means of the runs; bands: the middle 80 % of them." if run.runs > 1 else "")

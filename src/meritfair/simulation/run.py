@@ -176,18 +176,14 @@ class Run:
         return str(settings["name"]) if settings["kind"] == "custom" else str(merit_from_settings(settings))
 
     @property
-    def _design_label(self) -> str:
-        design = self.settings["problem"]["design"]
-        return "" if design == "sequential" else f", {design}"
-
-    @property
     def description(self) -> str:
         """What was simulated, in one line."""
+        design = self.settings["problem"]["design"]
+        fair = self.merit_label + f", {design}" * (design != "sequential")
         return (
             f"{self.n_arms} arms, {self.budget} pulled at each step · "
             f"{self.episodes:,} episodes of {self.horizon} steps · "
-            f"{self.runs} run{'s' * (self.runs != 1)} · merit {self.merit_label}{self._design_label} · "
-            f"seed {self.settings['seed']}"
+            f"{self.runs} run{'s' * (self.runs != 1)} · merit {fair} · seed {self.settings['seed']}"
         )
 
     def measures(self) -> dict[str, FloatArray]:
