@@ -51,7 +51,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Tally:
+class SweepSummary:
     """What a sweep has done.
 
     Attributes
@@ -112,7 +112,7 @@ class Sweep:
         settings = dict.fromkeys(task.setting for task in unfinished)
         (self.file or self.spec).try_out(settings, progress)
 
-    def play(self, **how: Any) -> Tally:
+    def play(self, **how: Any) -> SweepSummary:
         """Play the spec, with the options of `run_sweep`."""
         return run_sweep(self.tasks, self.folder, spec=self.file.text if self.file else None, **how)
 
@@ -125,7 +125,7 @@ def run_spec(
     workers: int | None = None,
     force: bool = False,
     progress: Progress = None,
-) -> Tally:
+) -> SweepSummary:
     """Play a spec, or that of a .toml file, into a folder; what is there already is not played again.
 
     Parameters
@@ -159,7 +159,7 @@ def run_sweep(
     force: bool = False,
     spec: str | None = None,
     progress: Progress = None,
-) -> Tally:
+) -> SweepSummary:
     """Play the tasks that have no whole shard in the folder.
 
     Parameters
@@ -182,7 +182,7 @@ def run_sweep(
 
     Returns
     -------
-    Tally
+    SweepSummary
 
     Raises
     ------
@@ -214,7 +214,7 @@ def run_sweep(
         if to_play:
             with following(progress) as tell, executor or processes(min(count, len(to_play))) as pool:
                 failed = _Coordinator(store, pool, to_play, tell).play()
-        return Tally(
+        return SweepSummary(
             played=len(to_play) - len(failed),
             kept=len(chosen) - len(to_play),
             failed=failed,
