@@ -22,7 +22,7 @@ from typing import Any
 
 from meritfair.core.errors import FileError
 from meritfair.core.sealed import check_shard
-from meritfair.core.storage import lock, naming, write_whole
+from meritfair.core.storage import lock, naming, write_text, write_whole
 from meritfair.lab.spec import Setting
 from meritfair.lab.tasks import Outcome, Task, differences, read_shard, versions
 
@@ -137,9 +137,9 @@ class KeptTask(Task):
 
 def keep_manifest(tasks: Sequence[Task], folder: Path, spec: str | None = None) -> None:
     """Write down in a folder what is to be played there, and the spec as it was given, if it comes from a file."""
-    _write(folder / MANIFEST, json.dumps(_content(tasks), indent=1))
+    write_text(folder / MANIFEST, json.dumps(_content(tasks), indent=1))
     if spec is not None:
-        _write(folder / SPEC, spec)
+        write_text(folder / SPEC, spec)
         return
     with naming(folder / SPEC, "cannot be removed"):
         (folder / SPEC).unlink(missing_ok=True)  # that of an earlier sweep
@@ -160,10 +160,6 @@ def _content(tasks: Sequence[Task]) -> dict[str, Any]:
             name: {"names": list(arms.names), "transitions": arms.transitions.tolist()} for name, arms in own.items()
         },
     }
-
-
-def _write(file: Path, text: str) -> None:
-    write_whole(file, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
 
 
 @dataclass(frozen=True)
