@@ -25,7 +25,7 @@ from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_
 from meritfair.core.texts import several
 from meritfair.lab.spec import Setting
 from meritfair.lab.store import DamagedShardError, Manifest, Store
-from meritfair.lab.tasks import CURVES, Outcome, join
+from meritfair.lab.tasks import CURVES, Outcome, by_setting
 from meritfair.simulation.bootstrap import Interval, interval_row, intervals
 from meritfair.simulation.columns import COLUMNS
 
@@ -233,20 +233,14 @@ def read_results(folder: str | PathLike[str]) -> Results:
     """Read what a sweep has found so far."""
     place = Path(folder)
     manifest, store = Manifest.read(place), Store(place)
-    parts: dict[Setting, list[Outcome]] = {}
-    missing, damaged = 0, []
+    read, damaged = [], []
     for task in manifest.tasks:
-        outcome = None
         try:
-            outcome = store.read(task)
+            read.append(store.read(task))
         except DamagedShardError:
             damaged.append(store.path(task))
-        if outcome is None:
-            missing += 1
-        else:
-            parts.setdefault(task.setting, []).append(outcome)
-    outcomes = {setting: join(found) for setting, found in parts.items()}
-    return Results(place, manifest, outcomes, missing, tuple(damaged))
+    whole = [each for each in read if each is not None]
+    return Results(place, manifest, by_setting(whole), len(manifest.tasks) - len(whole), tuple(damaged))
 
 
 def load(folder: str | PathLike[str], *, curves: bool = False) -> pd.DataFrame:
@@ -265,18 +259,16 @@ def load(folder: str | PathLike[str], *, curves: bool = False) -> pd.DataFrame:
         raise FileError(folder, f"has no results yet: {found.warning}")
     if found.warning:
         warnings.warn(f"{folder}: {found.warning}", stacklevel=2)
-    columns = _curve_columns if curves else _run_columns
-    return data_frame(*map(columns, found.outcomes.values()))
+    return data_frame(*(_columns(outcome, curves=curves) for outcome in found.outcomes.values()))
 
 
-def _run_columns(outcome: Outcome) -> dict[str, Any]:
-    return {**_in_order(outcome.setting), "run": outcome.runs, **outcome.measures}
-
-
-def _curve_columns(outcome: Outcome) -> dict[str, Any]:
+def _columns(outcome: Outcome, *, curves: bool) -> dict[str, Any]:
+    same = _in_order(outcome.setting)
+    if not curves:
+        return {**same, "run": outcome.runs, **outcome.measures}
     runs, points = len(outcome.runs), len(outcome.episodes)
     places = {"run": np.repeat(outcome.runs, points), "episode": np.tile(outcome.episodes, runs)}
-    return {**_in_order(outcome.setting), **places, **{name: outcome.curves[name].ravel() for name in CURVES}}
+    return {**same, **places, **{name: outcome.curves[name].ravel() for name in CURVES}}
 
 
 def _in_order(setting: Setting) -> dict[str, Any]:

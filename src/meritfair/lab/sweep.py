@@ -29,7 +29,7 @@ from meritfair.lab.executors import check_workers, processes
 from meritfair.lab.spec import Setting, Spec
 from meritfair.lab.spec_file import SpecFile
 from meritfair.lab.store import Store, keep_manifest
-from meritfair.lab.tasks import Outcome, Task, TaskError, join, play, play_shard
+from meritfair.lab.tasks import Outcome, Task, TaskError, by_setting, play, play_shard
 from meritfair.lab.tasks import tasks as tasks_of
 
 if TYPE_CHECKING:
@@ -229,15 +229,9 @@ def outcomes(tasks: Iterable[Task], folder: str | PathLike[str]) -> dict[Setting
     A shard that is there but not whole raises a FileError that names it.
     """
     store = Store(folder)
-    parts: dict[Setting, list[Outcome]] = {}
-    unfinished = set()
-    for task in dict.fromkeys(tasks):
-        outcome = store.read(task)
-        if outcome is None:
-            unfinished.add(task.setting)
-        else:
-            parts.setdefault(task.setting, []).append(outcome)
-    return {setting: join(found) for setting, found in parts.items() if setting not in unfinished}
+    found = {task: store.read(task) for task in dict.fromkeys(tasks)}
+    unfinished = {task.setting for task, outcome in found.items() if outcome is None}
+    return by_setting(each for each in found.values() if each is not None and each.setting not in unfinished)
 
 
 class _Coordinator:
@@ -308,21 +302,17 @@ class _Coordinator:
         except MeritfairError:  # about the workers, not about the task
             raise
         except BrokenExecutor as error:
-            self._again(task, error)
+            self._deaths[task] += 1
+            if self._deaths[task] < _TRIES:
+                self._waiting.appendleft(task)
+            else:  # it may be the reason
+                self._fail(task, f"{error}, {_TRIES} times with this task")
         except Exception as error:  # an executor of others may fail in any way
             self._fail(task, f"{type(error).__name__}: {error}")
         else:
             self._store.write(task, data)
             self._played += 1
             self._done += task.work
-
-    def _again(self, task: Task, error: BrokenExecutor) -> None:
-        """Play a task again whose worker has died, unless it may be the reason."""
-        self._deaths[task] += 1
-        if self._deaths[task] < _TRIES:
-            self._waiting.appendleft(task)
-        else:
-            self._fail(task, f"{error}, {_TRIES} times with this task")
 
     def _fail(self, task: Task, problem: str) -> None:
         self._failed.append(Failure(task, problem))
