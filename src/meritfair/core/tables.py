@@ -45,9 +45,6 @@ class Table:
     columns: dict[str, list[Any]]
     lines: Sequence[int]
 
-    def __len__(self) -> int:
-        return len(self.lines)
-
     def error(self, row: int, column: str, problem: str) -> FileError:
         """Return the error that says what is wrong with a cell; rows are counted from 0."""
         return FileError(self.file, problem, line=self.lines[row], column=column)
@@ -155,7 +152,7 @@ def read_table(path: str | PathLike[str], what: str, required: Sequence[str]) ->
     suffix = check_suffix(file, what, SUFFIXES)
     check_readable(file)
     table = (_read_csv if suffix == ".csv" else _read_parquet)(file, required)
-    if len(table) == 0:
+    if not table.lines:
         raise FileError(file, f"has no {what} in it" + ", only a header" * (suffix == ".csv"))
     return table
 

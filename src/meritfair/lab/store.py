@@ -29,8 +29,6 @@ from meritfair.lab.tasks import Outcome, Task, differences, read_shard, versions
 _SUFFIX = ".parquet"
 MANIFEST, SPEC = "sweep.json", "spec.toml"
 _FORMAT = "meritfair-sweep-1"
-_SHARD = re.compile("[0-9a-f]{32}")
-_DAMAGED = (ValueError, LookupError, TypeError, RecursionError)  # what readers raise
 
 
 class DamagedShardError(FileError):
@@ -89,9 +87,7 @@ class Store:
 
     def scan(self, tasks: Iterable[Task]) -> tuple[list[Task], list[Task], list[Task]]:
         """Return which tasks are done, which are missing, and which have a damaged shard."""
-        done: list[Task] = []
-        missing: list[Task] = []
-        damaged: list[Task] = []
+        done, missing, damaged = (list[Task]() for _ in range(3))
         for task in tasks:
             try:
                 (missing if self.data(task) is None else done).append(task)
@@ -181,9 +177,10 @@ class Manifest:
             text = file.read_bytes()
         try:
             return _from_content(json.loads(text))
-        except _DAMAGED as error:
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            problem = str(error).splitlines()[0] if str(error) else type(error).__name__
             again = "the sweep's command writes it again, and keeps all shards"
-            raise FileError(file, f"cannot be read ({_words(error)}): {again}") from None
+            raise FileError(file, f"cannot be read ({problem}): {again}") from None
 
     @property
     def changed(self) -> dict[str, tuple[str, str]]:
@@ -194,15 +191,9 @@ class Manifest:
 def _from_content(content: Any) -> Manifest:
     if content["format"] != _FORMAT:
         raise ValueError(f"its format is {content['format']}, not {_FORMAT}")
-    settings = [Setting(**each) for each in content["settings"]]
+    settings, kept = [Setting(**each) for each in content["settings"]], []
     for each in content["tasks"]:
-        if not _SHARD.fullmatch(each["shard"]):
+        if not re.fullmatch("[0-9a-f]{32}", each["shard"]):
             raise ValueError(f"{each['shard']!r} is not the name of a shard")
-    kept = (
-        KeptTask(settings[each["setting"]], each["first"], each["runs"], each["shard"]) for each in content["tasks"]
-    )
+        kept.append(KeptTask(settings[each["setting"]], each["first"], each["runs"], each["shard"]))
     return Manifest(tuple(kept), dict(content["versions"]))
-
-
-def _words(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
