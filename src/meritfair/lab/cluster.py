@@ -279,11 +279,9 @@ def _check_versions(found: Mapping[str, Any], ours: Mapping[str, str], shown: st
             groups[_listed({name: has for name, (has, _) in different.items()})].append(worker)
     if groups:
         there = "".join(f"\n  {_named(workers)}: {has};" for has, workers in groups.items())
-        raise ClusterError(
-            f"workers at {shown} have other versions than this process:"
-            f"\n  here: {_listed(here or {'meritfair': ours['meritfair']})};{there}"
-            "\ninstall the same everywhere, and start those workers again"
-        )
+        ours_are = f"\n  here: {_listed(here or {'meritfair': ours['meritfair']})};"
+        advice = "\ninstall the same everywhere, and start those workers again"
+        raise ClusterError(f"workers at {shown} have other versions than this process:{ours_are}{there}{advice}")
 
 
 def _listed(versions: Mapping[str, str]) -> str:
@@ -327,9 +325,8 @@ class _ClusterExecutor(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._closed = True
         pending = list(self._pending)
-        if cancel_futures:
-            for future in pending:
-                future.cancel()
+        for future in pending if cancel_futures else ():
+            future.cancel()
         if wait:
             wait_for_all(pending)
         self._watch.cancel()

@@ -204,18 +204,16 @@ class Results:
         suffix = check_suffix(file, "results", SUFFIXES)
         if not self.outcomes:
             raise FileError(file, f"there are no results in {self.folder} yet")
+        # what is not in the table: which versions have played, and how much is missing
+        about = json.dumps({"versions": dict(self.manifest.versions), "missing": self.missing}, sort_keys=True)
         if suffix in NUMBERS:
             rows = self.table()
             columns = {name: [row[name] for row in rows] for name in rows[0]}
-            write_table(file, "results", columns, {"meritfair": self._about()})
+            write_table(file, "results", columns, {"meritfair": about})
         else:
-            self._write_text(file)
+            self._write_text(file, about)
 
-    def _about(self) -> str:
-        """Return what is not in the table: which versions have played, and how much is missing."""
-        return json.dumps({"versions": dict(self.manifest.versions), "missing": self.missing}, sort_keys=True)
-
-    def _write_text(self, file: Path) -> None:
+    def _write_text(self, file: Path, about: str) -> None:
         wording, shown = self.wording, self.shown
         headings = [*wording.headings, *(COLUMNS[name].heading for name in shown)]
         cells = [
@@ -226,7 +224,7 @@ class Results:
         intervals = ", with 95 % bootstrap intervals" if more else ""
         missing = f" {self.warning}." if self.warning else ""
         note = f"{self.description}. Means over runs{intervals}; regret is added up over episodes.{missing}"
-        write_text_table(file, headings, cells, about=self._about(), note=note)
+        write_text_table(file, headings, cells, about=about, note=note)
 
 
 def read_results(folder: str | PathLike[str]) -> Results:
