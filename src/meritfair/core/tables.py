@@ -365,10 +365,8 @@ def _misfit(row: Sequence[str], named: int) -> str:
     decimals = [pair for pair in pairs if _DECIMAL_COMMA.fullmatch(pair)]
     if not any(map(str.strip, row[named:])):
         causes.append("a comma at its end")
-    if texts:
-        causes.append(f"a comma inside a text, {texts[0]!r} (put it in quotation marks)")
-    if decimals:
-        causes.append(f"a decimal comma, {decimals[0]!r} (write {decimals[0].replace(',', '.')})")
+    causes += [f"a comma inside a text, {text!r} (put it in quotation marks)" for text in texts[:1]]
+    causes += [f"a decimal comma, {pair!r} (write {pair.replace(',', '.')})" for pair in decimals[:1]]
     perhaps = f": perhaps {' or '.join(causes)}" if causes else ""
     return f"has {len(row)} cells, but the header has {named} columns{perhaps}"
 

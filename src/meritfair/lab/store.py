@@ -148,10 +148,7 @@ def _content(tasks: Sequence[Task]) -> dict[str, Any]:
         "format": _FORMAT,
         "versions": versions(),
         "settings": [setting.settings() for setting in settings],
-        "tasks": [
-            {"setting": settings[task.setting], "first": task.first, "runs": task.runs, "shard": task.key}
-            for task in tasks
-        ],
+        "tasks": [{"setting": settings[t.setting], "first": t.first, "runs": t.runs, "shard": t.key} for t in tasks],
         "own_arms": {
             name: {"names": list(arms.names), "transitions": arms.transitions.tolist()} for name, arms in own.items()
         },
