@@ -19,6 +19,7 @@ from meritfair.reproduction.appendix_b import APPENDIX_B
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Scale
 from meritfair.reproduction.exposure import FIGURE_1, policy_exposure
 from meritfair.reproduction.regret import BUDGETS, FIGURES_2_TO_4, OPTIMAL_BOTH_WAYS
+from meritfair.simulation import bootstrap
 from meritfair.simulation.bootstrap import Interval, interval
 
 pytestmark = pytest.mark.slow
@@ -97,34 +98,34 @@ def runs_of(values: list[list[float]], episodes: list[int] | None = None) -> Out
 
 class TestResampling:
     def test_each_row_is_a_draw_of_all_runs(self) -> None:
-        table = resampling.weights(7, seed=3)
+        table = bootstrap.weights(7, seed=3)
         assert np.allclose(table.sum(axis=1), 1)
         assert np.array_equal(np.unique(np.round(table[1:] * 7, 9) % 1), [0.0])
         assert np.allclose(table[1:].mean(axis=0), 1 / 7, atol=0.01)  # sd of each mean 0.003
 
     def test_the_same_again_and_another_for_another_number(self) -> None:
-        first = resampling.weights(5, seed=1).copy()
-        resampling.weights.cache_clear()
-        assert np.array_equal(first, resampling.weights(5, seed=1))
-        assert not np.array_equal(first, resampling.weights(5, seed=1, number=1))
+        first = bootstrap.weights(5, seed=1).copy()
+        bootstrap.weights.cache_clear()
+        assert np.array_equal(first, bootstrap.weights(5, seed=1))
+        assert not np.array_equal(first, bootstrap.weights(5, seed=1, number=1))
         with pytest.raises(ValueError, match="read-only"):
-            resampling.weights(5, seed=1)[0, 0] = 1.0
+            bootstrap.weights(5, seed=1)[0, 0] = 1.0
 
     def test_a_mean_has_the_interval_that_it_has_elsewhere(self) -> None:
         runs = np.random.default_rng(0).gamma(2.0, size=30)
-        ours, theirs = resampling.interval_of(resampling.weights(30, 0) @ runs), interval(runs, 0)
+        ours, theirs = bootstrap.interval_of(bootstrap.weights(30, 0) @ runs), interval(runs, 0)
         assert tuple(ours) == pytest.approx(tuple(theirs), rel=1e-2)
 
     def test_one_run_has_no_interval(self) -> None:
-        found = resampling.interval_of(resampling.weights(1) @ np.array([4.0]))
+        found = bootstrap.interval_of(bootstrap.weights(1) @ np.array([4.0]))
         assert found.mean == 4.0
         assert np.isnan(found.low)
         assert np.isnan(found.high)
 
     def test_what_cannot_be_divided_has_no_end(self) -> None:
-        weight = resampling.weights(2)
-        flat = resampling.ratio(np.ones(len(weight)), resampling.spread(np.array([1.0, 2.0]), weight))
-        found = resampling.interval_of(flat)  # half of the resamples have one run twice
+        weight = bootstrap.weights(2)
+        flat = bootstrap.ratio(np.ones(len(weight)), bootstrap.spread(np.array([1.0, 2.0]), weight))
+        found = bootstrap.interval_of(flat)  # half of the resamples have one run twice
         assert (found.low, found.high) == (-np.inf, np.inf)
         assert found.mean == 2.0
 
@@ -132,10 +133,10 @@ class TestResampling:
     @settings(max_examples=50)
     def test_spread_is_the_standard_deviation(self, values: list[float], offset: float) -> None:
         runs = np.array(values) + offset
-        weight = resampling.weights(len(runs))
+        weight = bootstrap.weights(len(runs))
         drawn = np.repeat(runs, np.round(weight[1] * len(runs)).astype(int))
-        assert resampling.spread(runs, weight)[0] == pytest.approx(runs.std(), abs=1e-4)
-        assert resampling.spread(runs, weight)[1] == pytest.approx(drawn.std(), abs=1e-4)
+        assert bootstrap.spread(runs, weight)[0] == pytest.approx(runs.std(), abs=1e-4)
+        assert bootstrap.spread(runs, weight)[1] == pytest.approx(drawn.std(), abs=1e-4)
 
     @pytest.mark.parametrize(
         ("value", "is_below", "is_above"),

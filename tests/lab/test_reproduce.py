@@ -11,7 +11,7 @@ import pytest
 
 from lab.made_up import FAILING, PLAIN, STUMBLING, TINY
 from meritfair.core.errors import FileError, InputError, MissingExtraError
-from meritfair.lab.sweep import Tally
+from meritfair.lab.sweep import SweepSummary
 from meritfair.reproduction import ARTEFACTS, BEYOND, HEADLINES
 from meritfair.reproduction import reproduce as lab
 from meritfair.reproduction.artefact import Findings, Scale
@@ -79,7 +79,7 @@ def test_a_shard_that_is_damaged_later_is_named(tmp_path: Path) -> None:
     shard.write_bytes(shard.read_bytes()[:-1])
     wanted = lab.plan(tmp_path, TINY, ["plain"], workers=1)
     assert wanted.done() == 0
-    report = lab.write(wanted, lab.Played(Tally(0, 1, (), (), 0), 0.0))
+    report = lab.write(wanted, lab.Played(SweepSummary(0, 1, (), (), 0), 0.0))
     assert shard.name in report.left_out["Plain: regret"]
     assert "damaged" in make(tmp_path, only=["plain"]).made_with["Played"]
     assert wanted.done() == 1

@@ -26,7 +26,7 @@ from meritfair.lab import tasks as tasks_module
 from meritfair.lab.results import Wording
 from meritfair.lab.spec import Setting, Spec, SpecError
 from meritfair.lab.store import Manifest, Store, keep_manifest
-from meritfair.lab.sweep import Tally
+from meritfair.lab.sweep import SweepSummary
 from meritfair.lab.tasks import CURVES, Task, curve_episodes, play, tasks
 from meritfair.simulation.bootstrap import interval
 
@@ -48,7 +48,7 @@ def here() -> Iterator[Executor]:
         yield pool
 
 
-def run(spec: Spec, folder: Path) -> Tally:
+def run(spec: Spec, folder: Path) -> SweepSummary:
     return run_spec(spec, folder, executor=here())
 
 

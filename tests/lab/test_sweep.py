@@ -21,7 +21,7 @@ from meritfair.lab import sweep
 from meritfair.lab.executors import WorkerDied, processes
 from meritfair.lab.spec import Spec
 from meritfair.lab.store import Store
-from meritfair.lab.sweep import Tally, outcomes, run_spec, run_sweep
+from meritfair.lab.sweep import SweepSummary, outcomes, run_spec, run_sweep
 from meritfair.lab.tasks import Task, VersionError, play, play_shard, tasks
 
 SPEC = Spec(
@@ -54,7 +54,7 @@ def quick(workers: int = 1) -> ThreadPoolExecutor:
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sweep that nothing has disturbed."""
     folder = tmp_path_factory.mktemp("reference")
-    assert run_sweep(TASKS, folder, executor=quick()) == Tally(16, 0, (), (), 0)
+    assert run_sweep(TASKS, folder, executor=quick()) == SweepSummary(16, 0, (), (), 0)
     return folder
 
 
@@ -77,7 +77,7 @@ def test_a_sweep_writes_one_shard_for_each_task(reference: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_bytes_do_not_depend_on_the_workers(workers: int, reference: Path, tmp_path: Path) -> None:
-    assert run_sweep(TASKS, tmp_path, workers=workers) == Tally(16, 0, (), (), 0)
+    assert run_sweep(TASKS, tmp_path, workers=workers) == SweepSummary(16, 0, (), (), 0)
     assert content(tmp_path) == content(reference)
 
 
@@ -109,7 +109,7 @@ def test_outcomes_do_not_take_damaged_shards(copy: Path) -> None:
 
 
 def test_no_tasks_are_no_work(tmp_path: Path) -> None:
-    assert run_sweep([], tmp_path / "new") == Tally(0, 0, (), (), 0)
+    assert run_sweep([], tmp_path / "new") == SweepSummary(0, 0, (), (), 0)
 
 
 # ---- resuming
@@ -124,7 +124,7 @@ class NotToBeUsed:
 
 def test_what_is_done_is_not_played_again(copy: Path) -> None:
     before = places(copy)
-    assert run_sweep(TASKS, copy, executor=NotToBeUsed()) == Tally(0, 16, (), (), 0)
+    assert run_sweep(TASKS, copy, executor=NotToBeUsed()) == SweepSummary(0, 16, (), (), 0)
     assert places(copy) == before
 
 
@@ -136,38 +136,39 @@ def test_what_is_missing_or_damaged_is_played_again(copy: Path, reference: Path)
     spoilt = bytearray(damaged[1].read_bytes())
     spoilt[1000] ^= 4
     damaged[1].write_bytes(spoilt)
-    assert run_sweep(TASKS, copy, executor=quick()) == Tally(3, 13, (), tuple(damaged), 0)
+    assert run_sweep(TASKS, copy, executor=quick()) == SweepSummary(3, 13, (), tuple(damaged), 0)
     assert content(copy) == content(reference)
     played = {store.path(TASKS[number]).name for number in (3, 5, 8)}
     after = places(copy)
     assert {name for name in after if after[name] != before[name]} == played
-    assert run_sweep(TASKS, copy, executor=NotToBeUsed()) == Tally(0, 16, (), (), 0)
+    assert run_sweep(TASKS, copy, executor=NotToBeUsed()) == SweepSummary(0, 16, (), (), 0)
 
 
 def test_more_runs_play_only_what_is_new(copy: Path) -> None:
     more = tasks([dataclasses.replace(SPEC, runs=20)])
     before = places(copy)
-    assert run_sweep(more, copy, executor=quick()) == Tally(8, 8, (), (), 8)  # the three runs from 10 on are ten now
+    # the three runs from 10 on are ten now
+    assert run_sweep(more, copy, executor=quick()) == SweepSummary(8, 8, (), (), 8)
     assert before.items() <= places(copy).items()
     assert all(len(each.runs) == 20 for each in outcomes(more, copy).values())
 
 
 def test_another_spec_leaves_the_shards_of_the_first_alone(copy: Path) -> None:
     other, before = tasks([dataclasses.replace(SPEC, seed=1)]), places(copy)
-    assert run_sweep(other, copy, executor=quick()) == Tally(16, 0, (), (), 16)
+    assert run_sweep(other, copy, executor=quick()) == SweepSummary(16, 0, (), (), 16)
     assert before.items() <= places(copy).items()
 
 
 def test_force_plays_everything_again(copy: Path, reference: Path) -> None:
     before = places(copy)
-    assert run_sweep(TASKS, copy, executor=quick(), force=True) == Tally(16, 0, (), (), 0)
+    assert run_sweep(TASKS, copy, executor=quick(), force=True) == SweepSummary(16, 0, (), (), 0)
     assert all(places(copy)[name] != before[name] for name in before)
     assert content(copy) == content(reference)
 
 
 def test_what_a_killed_sweep_has_left_half_written_is_taken_away(copy: Path, reference: Path) -> None:
     (copy / "shards" / f".{TASKS[0].key}-k3x9.parquet").write_bytes(b"PAR1")
-    assert run_sweep(TASKS, copy, executor=NotToBeUsed()) == Tally(0, 16, (), (), 0)
+    assert run_sweep(TASKS, copy, executor=NotToBeUsed()) == SweepSummary(0, 16, (), (), 0)
     assert content(copy) == content(reference)
 
 
@@ -337,7 +338,7 @@ class Faulty(ThreadPoolExecutor):
 
 def test_a_task_whose_worker_died_is_played_again(tmp_path: Path, reference: Path) -> None:
     faulty = Faulty({TASKS[2]: [WorkerDied("gone")], TASKS[9]: [WorkerDied("gone"), BrokenExecutor("gone")]})
-    assert run_sweep(TASKS, tmp_path, executor=faulty) == Tally(16, 0, (), (), 0)
+    assert run_sweep(TASKS, tmp_path, executor=faulty) == SweepSummary(16, 0, (), (), 0)
     assert content(tmp_path) == content(reference)
 
 

@@ -146,8 +146,8 @@ def test_versions_name_what_decides_numbers() -> None:
 def test_the_hash_of_the_code_follows_what_decides_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = tmp_path / "meritfair"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    code = module._code.__wrapped__  # which remembers nothing
-    here = module._code()
+    code = module._versions.__wrapped__  # which remembers nothing
+    here = module._versions()
     monkeypatch.setattr("meritfair.__file__", str(copy / "__init__.py"))
     assert code() == here  # wherever it is installed
     (copy / "cli" / "simulate.py").write_text("")

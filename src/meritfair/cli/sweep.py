@@ -16,7 +16,7 @@ from meritfair.core.texts import several
 
 if TYPE_CHECKING:
     from meritfair.lab.results import Results
-    from meritfair.lab.sweep import Failure, Sweep, Tally
+    from meritfair.lab.sweep import Failure, Sweep, SweepSummary
     from meritfair.lab.tasks import Task
 
 EXAMPLES = """A spec lists data sets, sizes, policies and merits; every combination is played:
@@ -79,7 +79,7 @@ def _announce(planned: Sweep, unfinished: list[Task]) -> None:
         say(f"{done} tasks are done already")
 
 
-def _tell(planned: Sweep, tally: Tally, seconds: float) -> None:
+def _tell(planned: Sweep, tally: SweepSummary, seconds: float) -> None:
     from meritfair.core.texts import duration
 
     say(f"played {several(tally.played, 'task')} in {duration(seconds)}, kept {tally.kept:,}")
@@ -100,7 +100,7 @@ def _words(failure: Failure) -> str:
     return f"{setting.policy} on {problem}, runs {task.first} to {task.first + task.runs - 1}: {failure.problem}"
 
 
-def _tell_json(planned: Sweep, tally: Tally, seconds: float) -> None:
+def _tell_json(planned: Sweep, tally: SweepSummary, seconds: float) -> None:
     failed = [
         {"setting": task.setting.settings(), "first": task.first, "runs": task.runs, "problem": problem}
         for task, problem in ((each.task, each.problem) for each in tally.failed)

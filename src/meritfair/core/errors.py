@@ -29,12 +29,9 @@ class FileError(InputError):
 
     def __init__(self, path: object, problem: str, *, line: int | None = None, column: str | None = None) -> None:
         self._made_from = (path, problem, line, column)
-        place = [str(path)]
-        if line is not None:
-            place.append(f"line {line}")
-        if column is not None:
-            place.append(f"column {column}")
-        super().__init__(f"{', '.join(place)}: {problem}")
+        at_line = "" if line is None else f", line {line}"
+        at_column = "" if column is None else f", column {column}"
+        super().__init__(f"{path}{at_line}{at_column}: {problem}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Make it again from what it was made from, as errors of worker processes are."""

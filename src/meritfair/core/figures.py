@@ -108,8 +108,8 @@ def _two_axes(ax: Any) -> list[Any]:
     from matplotlib.axes import Axes
 
     axes: list[Any] = np.ravel(np.asarray(ax, dtype=object)).tolist()
-    if not all(isinstance(each, Axes) for each in axes):
-        raise InputError(f"ax must be two Axes, as of plt.subplots(1, 2), got {ax!r}")
-    if len(axes) != 2:
-        raise InputError(f"ax must be two Axes, as of plt.subplots(1, 2), got {len(axes)} Axes")
+    all_axes = all(isinstance(each, Axes) for each in axes)
+    if not all_axes or len(axes) != 2:
+        found = f"{len(axes)} Axes" if all_axes else repr(ax)
+        raise InputError(f"ax must be two Axes, as of plt.subplots(1, 2), got {found}")
     return axes

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _WORDS = {"true": True, "false": False, "none": None}
 
 
-def split_settings(text: str) -> tuple[str, dict[str, Any]]:
+def split_settings(text: str, separators: str = ",") -> tuple[str, dict[str, Any]]:
     """Split "name:key=value,key=value" into the name and its settings.
 
     Examples
@@ -25,21 +25,6 @@ def split_settings(text: str) -> tuple[str, dict[str, Any]]:
     >>> split_settings("cpap:noise=0.2,variant=probfair")
     ('cpap', {'noise': 0.2, 'variant': 'probfair'})
     """
-    return _split(text, ",")
-
-
-def split_inner(text: str) -> tuple[str, dict[str, Any]]:
-    """Split a name with settings that may stand inside others: colons and commas separate them.
-
-    Examples
-    --------
-    >>> split_inner("affine:slope=1:intercept=1.5")
-    ('affine', {'slope': 1, 'intercept': 1.5})
-    """
-    return _split(text, ":,")
-
-
-def _split(text: str, separators: str) -> tuple[str, dict[str, Any]]:
     if not isinstance(text, str):
         raise InputError(f"must be text, got {text!r}")
     name, _, rest = text.partition(":")
@@ -52,6 +37,17 @@ def _split(text: str, separators: str) -> tuple[str, dict[str, Any]]:
             raise InputError(f"duplicate setting {key.strip()!r} in {text!r}")
         settings[key.strip()] = _value(value.strip())
     return name.strip(), settings
+
+
+def split_inner(text: str) -> tuple[str, dict[str, Any]]:
+    """Split a name with settings that may stand inside others: colons and commas separate them.
+
+    Examples
+    --------
+    >>> split_inner("affine:slope=1:intercept=1.5")
+    ('affine', {'slope': 1, 'intercept': 1.5})
+    """
+    return split_settings(text, ":,")
 
 
 def join_settings(name: str, settings: Mapping[str, Any]) -> str:

@@ -67,20 +67,24 @@ def write_whole(path: Path, write: Callable[[Path], Any], *, private: bool = Fal
             temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text, in UTF-8 and with its line ends as they are, as `write_whole` does."""
+    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
+
+
 def lock(handle: int, *, wait: bool = False) -> bool:
     """Lock an open file or folder until it is closed or its process ends; return False if another has done so.
 
     Where there are no such locks (Windows, some network drives) nobody is kept out.
     """
-    with suppress(ImportError):
+    try:
         import fcntl
 
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            return False
-        except OSError:  # no locks here
-            return True
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # no locks here
+        pass
     return True
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from meritfair.core.arrays import BoolArray, DateArray, FloatArray, IntArray
 from meritfair.core.errors import FileError, MissingExtraError, RowError
-from meritfair.core.storage import check_readable, check_suffix, write_whole
+from meritfair.core.storage import check_readable, check_suffix, write_text, write_whole
 from meritfair.core.texts import from_spreadsheet, to_spreadsheet
 
 if TYPE_CHECKING:
@@ -44,9 +44,6 @@ class Table:
     file: Path
     columns: dict[str, list[Any]]
     lines: Sequence[int]
-
-    def __len__(self) -> int:
-        return len(self.lines)
 
     def error(self, row: int, column: str, problem: str) -> FileError:
         """Return the error that says what is wrong with a cell; rows are counted from 0."""
@@ -74,12 +71,6 @@ class Table:
         self._check(column, (values >= low) & (values <= high), f"must lie between {low:g} and {high:g}")
         return values
 
-    def whole_numbers(self, column: str, low: int, high: int = _LARGEST_WHOLE) -> IntArray:
-        """Return a column as whole numbers between the bounds."""
-        values = self.numbers(column, low, high)
-        self._check(column, values == np.round(values), "must be a whole number")
-        return values.astype(np.int64)
-
     def rounds(self, column: str, low: int, high: int = _LARGEST_WHOLE) -> IntArray | DateArray:
         """Return a column as whole numbers between the bounds, or as dates if its first cell is one."""
         cells = self.columns[column]
@@ -87,7 +78,9 @@ class Table:
         if first is None and not _is_number(cells[0]):
             raise self.error(0, column, f"must be a whole number, or {_DATES['D']}, got {cells[0]!r}")
         if first is None:
-            return self.whole_numbers(column, low, high)
+            values = self.numbers(column, low, high)
+            self._check(column, values == np.round(values), "must be a whole number")
+            return values.astype(np.int64)
         meaning = {text: _date(text) for text in set(map(str, cells))}
         dates = [meaning[str(cell)] for cell in cells]
         same = np.array([day is not None and day.dtype == first.dtype for day in dates])
@@ -144,7 +137,7 @@ def first_duplicate(*columns: IntArray) -> tuple[int, int] | None:
     return int(order[at]), int(order[at + 1])
 
 
-def read_table(path: str | PathLike[str], what: str, required: Sequence[str], optional: Sequence[str] = ()) -> Table:
+def read_table(path: str | PathLike[str], what: str, required: Sequence[str]) -> Table:
     """Read the columns of a .csv or .parquet file that are wanted; others are ignored.
 
     Parameters
@@ -152,14 +145,14 @@ def read_table(path: str | PathLike[str], what: str, required: Sequence[str], op
     path : path
     what : str
         What a row of the file is, in the plural, such as "arms".
-    required, optional : sequence of str
-        Columns that must be there, and that may be.
+    required : sequence of str
+        Columns that must be there.
     """
     file = Path(path)
     suffix = check_suffix(file, what, SUFFIXES)
     check_readable(file)
-    table = (_read_csv if suffix == ".csv" else _read_parquet)(file, required, optional)
-    if len(table) == 0:
+    table = (_read_csv if suffix == ".csv" else _read_parquet)(file, required)
+    if not table.lines:
         raise FileError(file, f"has no {what} in it" + ", only a header" * (suffix == ".csv"))
     return table
 
@@ -190,7 +183,7 @@ def write_table(
         writer.writerow(columns)
         for row in zip(*columns.values(), strict=True):
             writer.writerow(map(_csv_cell, row))
-        write_whole(file, lambda temporary: temporary.write_text(text.getvalue(), encoding="utf-8", newline=""))
+        write_text(file, text.getvalue())
     else:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -220,35 +213,20 @@ def rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 _MARKDOWN = str.maketrans({mark: f"\\{mark}" for mark in r"\`*_[]<>|#~"})
+_NAMED = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater"}
+_RELATIONS = {"≥": r"\geq", "≤": r"\leq", "→": r"\rightarrow", "✓": r"\checkmark"}  # the last of amssymb
+_OPERATORS = {"−": "-", "±": r"\pm", "×": r"\times", "✗": r"\times", "·": r"\cdot", "√": r"\sqrt{}"}
+_MATHS = {**_RELATIONS, **_OPERATORS, "°": r"^\circ", "∞": r"\infty"}
 _LATEX = str.maketrans(
     {
         **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
         **{mark: f"{{{mark}}}" for mark in "[]*"},  # which would mean something at the start of a line
-        "−": "$-$",
-        "–": "--",
-        "°": r"$^\circ$",
-        "∞": r"$\infty$",
-        "≥": r"$\geq$",
-        "≤": r"$\leq$",
-        "±": r"$\pm$",
-        "×": r"$\times$",
-        "·": r"$\cdot$",
-        "→": r"$\rightarrow$",
-        "√": r"$\sqrt{}$",
-        "✓": r"$\checkmark$",  # of amssymb
-        "✗": r"$\times$",
-        "’": "'",
-        "“": "``",
-        "”": "''",
+        **{mark: rf"\text{name}{{}}" for mark, name in _NAMED.items()},
+        **{mark: f"${symbol}$" for mark, symbol in _MATHS.items()},
+        **dict(zip("–’“”", ("--", "'", "``", "''"), strict=True)),
     }
 )
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_RAISED_NUMBER = re.compile(f"[{_RAISED}]+")
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -316,7 +294,7 @@ def write_text_table(
     else:
         table = latex_table(headings, rows)
         text = f"% meritfair {about}\n% {note}\n% Needs \\usepackage{{booktabs}}.\n{table}"
-    write_whole(file, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
+    write_text(file, text)
 
 
 def _latex_lines(rows: Sequence[Sequence[list[str]]], *, at_bottom: bool) -> list[str]:
@@ -342,7 +320,7 @@ def _in_latex(text: str) -> str:
     $\geq$ 4$\cdot$10$^{12}$ \%
     """
     plain = str.maketrans(_RAISED, "0123456789")
-    return _RAISED_NUMBER.sub(lambda found: f"$^{{{found[0].translate(plain)}}}$", text.translate(_LATEX))
+    return re.sub(f"[{_RAISED}]+", lambda found: f"$^{{{found[0].translate(plain)}}}$", text.translate(_LATEX))
 
 
 def _csv_cell(cell: Any) -> Any:
@@ -351,16 +329,16 @@ def _csv_cell(cell: Any) -> Any:
     return "" if isinstance(cell, float) and math.isnan(cell) else cell
 
 
-def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
+def _read_csv(file: Path, required: Sequence[str]) -> Table:
     """Read a CSV file; a row's line is where it ends."""
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.reader(stream)
             header = [name.strip() for name in next(reader, [])]
-            wanted = _wanted(file, header, required, optional, line=1)
-            places = [header.index(name) for name in wanted]
+            _check_header(file, header, required, line=1)
             named = max(k for k, name in enumerate(header, 1) if name)
-            cells: list[list[str]] = [[] for _ in wanted]
+            places = {name: header.index(name) for name in required}
+            columns: dict[str, list[str]] = {name: [] for name in required}
             lines = []
             for row in reader:
                 if not any(cell.strip() for cell in row):
@@ -368,14 +346,13 @@ def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> T
                 if not named <= len(row) <= len(header) or any(map(str.strip, row[named:])):
                     raise FileError(file, _misfit(row, named), line=reader.line_num)
                 lines.append(reader.line_num)
-                for column, place in zip(cells, places, strict=True):
-                    column.append(row[place])
+                for name, place in places.items():
+                    columns[name].append(from_spreadsheet(row[place]))
     except UnicodeDecodeError as error:
         raise FileError(file, f"is not text in UTF-8: {error}") from None
     except csv.Error as error:
         raise FileError(file, f"is not a CSV file: {error}") from None
-    columns = ([from_spreadsheet(cell) for cell in column] for column in cells)
-    return Table(file, dict(zip(wanted, columns, strict=True)), lines)
+    return Table(file, columns, lines)
 
 
 def _misfit(row: Sequence[str], named: int) -> str:
@@ -388,15 +365,13 @@ def _misfit(row: Sequence[str], named: int) -> str:
     decimals = [pair for pair in pairs if _DECIMAL_COMMA.fullmatch(pair)]
     if not any(map(str.strip, row[named:])):
         causes.append("a comma at its end")
-    if texts:
-        causes.append(f"a comma inside a text, {texts[0]!r} (put it in quotation marks)")
-    if decimals:
-        causes.append(f"a decimal comma, {decimals[0]!r} (write {decimals[0].replace(',', '.')})")
+    causes += [f"a comma inside a text, {text!r} (put it in quotation marks)" for text in texts[:1]]
+    causes += [f"a decimal comma, {pair!r} (write {pair.replace(',', '.')})" for pair in decimals[:1]]
     perhaps = f": perhaps {' or '.join(causes)}" if causes else ""
     return f"has {len(row)} cells, but the header has {named} columns{perhaps}"
 
 
-def _read_parquet(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
+def _read_parquet(file: Path, required: Sequence[str]) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -404,15 +379,13 @@ def _read_parquet(file: Path, required: Sequence[str], optional: Sequence[str]) 
         stored = pq.read_table(file)
     except (pa.ArrowInvalid, OSError) as error:
         raise FileError(file, f"is not a Parquet file that can be read: {error}") from None
-    wanted = _wanted(file, stored.column_names, required, optional, line=None)
-    columns = {name: stored.column(name).to_pylist() for name in wanted}
+    _check_header(file, stored.column_names, required, line=None)
+    columns = {name: stored.column(name).to_pylist() for name in required}
     return Table(file, columns, range(1, stored.num_rows + 1))
 
 
-def _wanted(
-    file: Path, header: Sequence[str], required: Sequence[str], optional: Sequence[str], line: int | None
-) -> list[str]:
-    """Return the wanted columns that are there, or say which are missing."""
+def _check_header(file: Path, header: Sequence[str], required: Sequence[str], line: int | None) -> None:
+    """Refuse a file in which a column is missing, or there twice."""
     if not any(header):
         raise FileError(file, "is empty")
     missing = [name for name in required if name not in header]
@@ -421,11 +394,9 @@ def _wanted(
         mark = next((mark for mark in ";\t|" if mark in found and "," not in found), "")
         hint = f": columns must be separated by commas, and here it seems to be {mark!r}" if mark else ""
         raise FileError(file, f"lacks the column{'s' * (len(missing) > 1)} {wanted}; it has {found}{hint}", line=line)
-    there = [name for name in (*required, *optional) if name in header]
-    twice = [name for name in there if list(header).count(name) > 1]
-    if twice:
-        raise FileError(file, "duplicate column", line=line, column=twice[0])
-    return there
+    for name in required:
+        if header.count(name) > 1:
+            raise FileError(file, "duplicate column", line=line, column=name)
 
 
 def _date(cell: Any) -> np.datetime64 | None:

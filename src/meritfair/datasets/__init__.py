@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from meritfair.core.checks import check_flag, check_known, check_settings, check_whole
@@ -47,6 +47,13 @@ def dataset_settings(name: str) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.name not in _NOT_SETTINGS}
 
 
+def check_dataset(name: str, settings: Iterable[str]) -> str:
+    """Return the name of a data set as it is in `DATASETS`, if there is one and it has these settings."""
+    known = check_known("data set", name.replace("_", "-"), DATASETS)
+    check_settings(known, settings, dataset_settings(known))
+    return known
+
+
 def instances(
     name: str,
     n_arms: int,
@@ -68,12 +75,10 @@ def instances(
     >>> [arms.n_arms for arms in instances("cpap", n_arms=4, runs=2, seed=0)]
     [4, 4]
     """
-    known = check_known("data set", name.replace("_", "-"), DATASETS)
-    check_settings(known, parameters, dataset_settings(known))
+    make = DATASETS[check_dataset(name, parameters)]
     before = check_whole("first_run", first_run, 0)
     numbers = range(before, before + check_whole("runs", runs, 1))
     check_arms(n_arms, runs)
-    make = DATASETS[known]
     if check_flag("authors", authors):
         first = 1 if seed is None else seed
         return tuple(make(n_arms, first + r, authors=True, budget=budget, **parameters) for r in numbers)

@@ -54,8 +54,8 @@ _PASSIVE: dict[str, dict[str, tuple[float, float]]] = {
 }
 _DEFAULT_SHARE = {"kang": 0.3, "probfair": 0.3, "probfair-sex": 0.5}
 _DEFAULT_NOISE = {"kang": 0.1, "probfair": 1.0, "probfair-sex": 1.0}
-_TRIES = 1000  # of an arm, before it is given up; at the defaults more than one in three is taken
 VARIANTS = tuple(_PASSIVE)
+_TRIES = 1000  # of an arm, before it is given up; at the defaults more than one in three is taken
 
 
 def cpap(
@@ -152,10 +152,8 @@ def _whom_all_helps(
         left = left[np.any(here[:, :, 1] < here[:, :, 0], axis=1) | np.any(here[:, 1] < here[:, 0], axis=1)]
         if not len(left):
             return np.clip(P, epsilon, 1 - epsilon)
-    raise InputError(
-        f"improvement and noise must be such that a pull helps, got {improvement:g} and {sd:g}: in {_TRIES:,} draws of "
-        f"{names[left[0]]} a pull or a good state always harmed"
-    )
+    harmed = f"in {_TRIES:,} draws of {names[left[0]]} a pull or a good state always harmed"
+    raise InputError(f"improvement and noise must be such that a pull helps, got {improvement:g} and {sd:g}: {harmed}")
 
 
 def _on_logit(P: FloatArray, noise: FloatArray, epsilon: float) -> FloatArray:

@@ -7,7 +7,6 @@ columns are ignored. A file that cannot be used is refused with its line, column
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
@@ -46,6 +45,5 @@ def write_arms(arms: Arms, path: str | PathLike[str]) -> None:
 
     An existing file is replaced only once the new one is complete.
     """
-    columns: dict[str, list[Any]] = {"arm": list(arms.names)}
-    columns.update(zip(_PROBABILITIES, arms.transitions.reshape(-1, 4).T.tolist(), strict=True))
-    write_table(path, "arms", columns)
+    probabilities = zip(_PROBABILITIES, arms.transitions.reshape(-1, 4).T.tolist(), strict=True)
+    write_table(path, "arms", {"arm": list(arms.names), **dict(probabilities)})

@@ -244,13 +244,9 @@ def _count_rounds(dates: DateArray, arm: IntArray, names: Sequence[str]) -> tupl
     odd = np.flatnonzero(apart % length)
     if len(odd):
         at = odd[np.argmin(order[odd + 1])]
-        raise RowError(
-            order[at + 1],
-            "round",
-            f"rounds are mostly {several(length, word)} apart (weeks can be written 2026-W10, months 2026-03), "
-            f"but {names[arm[order[at]]]!r} is here {several(int(apart[at]), word)} after",
-            order[at],
-        )
+        mostly = f"mostly {several(length, word)} apart (weeks can be written 2026-W10, months 2026-03)"
+        here = f"{names[arm[order[at]]]!r} is here {several(int(apart[at]), word)} after"
+        raise RowError(order[at + 1], "round", f"rounds are {mostly}, but {here}", order[at])
     return place // length, several(length, word)
 
 

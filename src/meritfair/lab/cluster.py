@@ -142,10 +142,8 @@ def _place(address: str) -> int | str:
         return check_workers(int(number))
     parts = re.fullmatch(r"(?:([a-z]+)://)?([^\s/:]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})/?", address)
     if parts is None:
-        raise InputError(
-            "a cluster is local:N, the address of a scheduler such as tcp://host:8786, or its scheduler.json, "
-            f"got {address!r}"
-        )
+        known = "local:N, the address of a scheduler such as tcp://host:8786, or its scheduler.json"
+        raise InputError(f"a cluster is {known}, got {address!r}")
     return f"{parts[1] or 'tcp'}://{parts[2]}:{parts[3]}"
 
 
@@ -180,13 +178,18 @@ def _quiet() -> Iterator[None]:
 @contextmanager
 def _client(place: int | str) -> Iterator[Any]:
     """Connect to a cluster, which is started first if it is a number of workers."""
+    dask = _dask()
     if isinstance(place, str):
-        with _connect(place) as client:
+        _knock(place)
+        try:
+            found = dask.Client(place, timeout=CONNECT, set_as_default=False)  # warns if versions of dask do not match
+        except OSError as error:
+            raise ClusterError(f"no dask scheduler answers at {place}: {error}") from None
+        with found as client:
             yield client
         return
     from dask import config
 
-    dask = _dask()
     options = {
         "threads_per_worker": 1,
         "memory_limit": 0,  # none, as for other processes
@@ -213,15 +216,6 @@ def _client(place: int | str) -> Iterator[Any]:
                         os.kill(nanny.pid, signal.SIGTERM)
 
 
-def _connect(address: str) -> Any:
-    """Return a client of a running scheduler; dask itself warns if its versions there and here do not match."""
-    _knock(address)
-    try:
-        return _dask().Client(address, timeout=CONNECT, set_as_default=False)
-    except OSError as error:
-        raise ClusterError(f"no dask scheduler answers at {address}: {error}") from None
-
-
 def _knock(address: str) -> None:
     """See whether there is a scheduler: a client would wait forever for an answer from anything else."""
     dask = _dask()
@@ -235,9 +229,8 @@ def _knock(address: str) -> None:
     try:
         dask.utils.sync(runner.loop, come_and_go, callback_timeout=CONNECT)
     except OSError:
-        raise ClusterError(
-            f"no dask scheduler answers at {address} within {CONNECT:g} s; is it running, and open to this machine?"
-        ) from None
+        hint = "is it running, and open to this machine?"
+        raise ClusterError(f"no dask scheduler answers at {address} within {CONNECT:g} s; {hint}") from None
     except (ValueError, TypeError, RuntimeError, ImportError) as error:
         raise InputError(f"{address} cannot be the address of a scheduler: {error}") from None
     finally:
@@ -246,11 +239,10 @@ def _knock(address: str) -> None:
 
 def _await_worker(client: Any, shown: str, patience: float, say: _Say) -> None:
     """Wait until there is somebody to work."""
-    try:
+    with suppress(TimeoutError):
         client.wait_for_workers(1, timeout=min(1.0, patience))
         return
-    except TimeoutError:
-        say(f"waiting up to {patience:g} s for a worker at {shown} (dask worker {shown}) ...")
+    say(f"waiting up to {patience:g} s for a worker at {shown} (dask worker {shown}) ...")
     try:
         client.wait_for_workers(1, timeout=patience)
     except TimeoutError:
@@ -287,11 +279,9 @@ def _check_versions(found: Mapping[str, Any], ours: Mapping[str, str], shown: st
             groups[_listed({name: has for name, (has, _) in different.items()})].append(worker)
     if groups:
         there = "".join(f"\n  {_named(workers)}: {has};" for has, workers in groups.items())
-        raise ClusterError(
-            f"workers at {shown} have other versions than this process:"
-            f"\n  here: {_listed(here or {'meritfair': ours['meritfair']})};{there}"
-            "\ninstall the same everywhere, and start those workers again"
-        )
+        ours_are = f"\n  here: {_listed(here or {'meritfair': ours['meritfair']})};"
+        advice = "\ninstall the same everywhere, and start those workers again"
+        raise ClusterError(f"workers at {shown} have other versions than this process:{ours_are}{there}{advice}")
 
 
 def _listed(versions: Mapping[str, str]) -> str:
@@ -335,9 +325,8 @@ class _ClusterExecutor(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._closed = True
         pending = list(self._pending)
-        if cancel_futures:
-            for future in pending:
-                future.cancel()
+        for future in pending if cancel_futures else ():
+            future.cancel()
         if wait:
             wait_for_all(pending)
         self._watch.cancel()
@@ -346,18 +335,15 @@ class _ClusterExecutor(Executor):
         """Return what a call returns; one that is suspected to kill its workers is tried again, one at a time."""
         from distributed.scheduler import KilledWorker
 
-        try:
+        with suppress(KilledWorker):
             return await self._carry_out(call)
-        except KilledWorker:
-            pass
         async with self._one_suspect:
             try:
                 return await self._carry_out(call)
             except KilledWorker as error:
-                deaths, last = 2 * (error.allowed_failures + 1), error.last_worker.address
-                raise WorkersDied(
-                    f"{deaths} workers died with this task, the last at {last}, perhaps for lack of memory"
-                ) from None
+                died = f"{2 * (error.allowed_failures + 1)} workers died with this task"
+                last = f"the last at {error.last_worker.address}, perhaps for lack of memory"
+                raise WorkersDied(f"{died}, {last}") from None
 
     async def _carry_out(self, call: Callable[[], _R]) -> _R:
         """Return what a call returns, over losses of the connection."""
@@ -372,7 +358,7 @@ class _ClusterExecutor(Executor):
                 await self._reconnected()
             finally:
                 future.release()
-        raise ClusterError(self._lost("dropped a task again and again"))
+        raise self._lost("dropped a task again and again")
 
     async def _reconnected(self) -> None:
         """Wait while dask tries to reach the scheduler again."""
@@ -383,10 +369,10 @@ class _ClusterExecutor(Executor):
 
     def _check_connection(self) -> None:
         if self._client.status in ("closing", "closed"):
-            raise ClusterError(self._lost("does not answer any more"))
+            raise self._lost("does not answer any more")
 
-    def _lost(self, how: str) -> str:
-        return f"the cluster at {self._shown} {how}; what is finished is kept; run again to resume"
+    def _lost(self, how: str) -> ClusterError:
+        return ClusterError(f"the cluster at {self._shown} {how}; what is finished is kept; run again to resume")
 
     async def _watch_over(self) -> None:
         """Ask the scheduler now and then: give it up if it is silent, and tell if no worker is left."""

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
-from typing import IO, Any, ParamSpec, TypeAlias, TypeVar, cast
+from typing import IO, Any, ParamSpec, TypeVar, cast
 
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import MeritfairError
@@ -30,7 +30,6 @@ from meritfair.core.machine import available_cores
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _PER_CORE = 32  # processes; more would fill the memory and play no faster
-_Call: TypeAlias = "tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]"
 
 _STARTS = 5  # tries to start a worker before giving up
 _PATIENCE = 2.0  # seconds in which a process that hung up should have ended
@@ -88,10 +87,10 @@ class Processes(ThreadPoolExecutor):
     def pids(self) -> list[int]:
         """The processes that are there now."""
         with self._lock:
-            return sorted(worker.pid for worker in self._workers)
+            return sorted(worker.process.pid for worker in self._workers)
 
     def submit(self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        future = super().submit(self._call, (function, args, kwargs))
+        future = super().submit(self._call, function, args, kwargs)
         self._open.add(future)
         future.add_done_callback(self._open.discard)
         return future
@@ -114,18 +113,21 @@ class Processes(ThreadPoolExecutor):
         self.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             for worker in self._workers:
-                worker.kill()
+                worker.process.kill()
         self.shutdown()
 
-    def _call(self, call: _Call) -> Any:
-        """Have a function called by the process of this thread."""
+    def _call(self, *call: Any) -> Any:
+        """Have a function called by the process of this thread; return what it returns, or raise what it raises."""
         worker = self._worker()
         try:
-            return worker.call(call)
+            succeeded, result = worker.exchange(call)
         except WorkerDied:
             self._mine.worker = None
             self._remove(worker)
             raise
+        if succeeded:
+            return result
+        raise result
 
     def _worker(self) -> _Worker:
         """Return the process of this thread, started if there is none, and ready for calls."""
@@ -147,7 +149,7 @@ class Processes(ThreadPoolExecutor):
                     raise MeritfairError(f"a worker process cannot be started: {error.strerror or error}") from error
                 self._workers.add(worker)
             try:
-                worker.greet()
+                worker.exchange(sys.path)  # answered when it is ready
             except WorkerDied as error:
                 self._remove(worker)
                 problem = str(error)
@@ -168,28 +170,16 @@ class _Worker:
         alone: dict[str, Any] = {"process_group": 0}  # not the one that Ctrl-C goes to
         if sys.platform == "win32":
             alone = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", _BOOT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **_ONE_THREAD},
             **alone,
         )
-        self._to, self._back = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
-        self.pid = self._process.pid
+        self._to, self._back = cast("IO[bytes]", self.process.stdin), cast("IO[bytes]", self.process.stdout)
 
-    def greet(self) -> None:
-        """Wait until the process is ready."""
-        self._exchange(sys.path)
-
-    def call(self, call: _Call) -> Any:
-        """Have a function called there; return what it returns, or raise what it raises."""
-        succeeded, result = self._exchange(call)
-        if succeeded:
-            return result
-        raise result
-
-    def _exchange(self, message: Any) -> Any:
+    def exchange(self, message: Any) -> Any:
         """Send something, and wait for the answer."""
         data = pickle.dumps(message)
         try:
@@ -199,20 +189,16 @@ class _Worker:
             raise WorkerDied(f"a worker process died ({self.end()})") from None
         return pickle.loads(answer)
 
-    def kill(self) -> None:
-        """End the process."""
-        self._process.kill()
-
     def end(self) -> str:
         """Hang up, wait until the process has ended, and say how."""
         for pipe in (self._to, self._back):
             with suppress(OSError):  # what could not be sent is lost
                 pipe.close()
         try:
-            code = self._process.wait(_PATIENCE)
+            code = self.process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
-            self.kill()
-            code = self._process.wait()
+            self.process.kill()
+            code = self.process.wait()
         if code >= 0:
             return f"exit code {code}"
         return f"killed by signal {-code}" + ", perhaps for lack of memory" * (-code == signal.SIGKILL)

@@ -9,22 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from meritfair.simulation.bootstrap import Interval, interval_of, ratio, spread, weights
-
-__all__ = [
-    "above",
-    "below",
-    "every",
-    "interval_columns",
-    "interval_of",
-    "percent",
-    "ratio",
-    "shown",
-    "span",
-    "spread",
-    "tally",
-    "weights",
-]
+from meritfair.simulation.bootstrap import Interval
 
 
 def interval_columns(name: str, found: Sequence[Interval]) -> dict[str, list[float]]:

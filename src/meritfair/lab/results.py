@@ -25,7 +25,7 @@ from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_
 from meritfair.core.texts import several
 from meritfair.lab.spec import Setting
 from meritfair.lab.store import DamagedShardError, Manifest, Store
-from meritfair.lab.tasks import CURVES, Outcome, join
+from meritfair.lab.tasks import CURVES, Outcome, by_setting
 from meritfair.simulation.bootstrap import Interval, interval_row, intervals
 from meritfair.simulation.columns import COLUMNS
 
@@ -204,18 +204,16 @@ class Results:
         suffix = check_suffix(file, "results", SUFFIXES)
         if not self.outcomes:
             raise FileError(file, f"there are no results in {self.folder} yet")
+        # what is not in the table: which versions have played, and how much is missing
+        about = json.dumps({"versions": dict(self.manifest.versions), "missing": self.missing}, sort_keys=True)
         if suffix in NUMBERS:
             rows = self.table()
             columns = {name: [row[name] for row in rows] for name in rows[0]}
-            write_table(file, "results", columns, {"meritfair": self._about()})
+            write_table(file, "results", columns, {"meritfair": about})
         else:
-            self._write_text(file)
+            self._write_text(file, about)
 
-    def _about(self) -> str:
-        """Return what is not in the table: which versions have played, and how much is missing."""
-        return json.dumps({"versions": dict(self.manifest.versions), "missing": self.missing}, sort_keys=True)
-
-    def _write_text(self, file: Path) -> None:
+    def _write_text(self, file: Path, about: str) -> None:
         wording, shown = self.wording, self.shown
         headings = [*wording.headings, *(COLUMNS[name].heading for name in shown)]
         cells = [
@@ -226,27 +224,21 @@ class Results:
         intervals = ", with 95 % bootstrap intervals" if more else ""
         missing = f" {self.warning}." if self.warning else ""
         note = f"{self.description}. Means over runs{intervals}; regret is added up over episodes.{missing}"
-        write_text_table(file, headings, cells, about=self._about(), note=note)
+        write_text_table(file, headings, cells, about=about, note=note)
 
 
 def read_results(folder: str | PathLike[str]) -> Results:
     """Read what a sweep has found so far."""
     place = Path(folder)
     manifest, store = Manifest.read(place), Store(place)
-    parts: dict[Setting, list[Outcome]] = {}
-    missing, damaged = 0, []
+    read, damaged = [], []
     for task in manifest.tasks:
-        outcome = None
         try:
-            outcome = store.read(task)
+            read.append(store.read(task))
         except DamagedShardError:
             damaged.append(store.path(task))
-        if outcome is None:
-            missing += 1
-        else:
-            parts.setdefault(task.setting, []).append(outcome)
-    outcomes = {setting: join(found) for setting, found in parts.items()}
-    return Results(place, manifest, outcomes, missing, tuple(damaged))
+    whole = [each for each in read if each is not None]
+    return Results(place, manifest, by_setting(whole), len(manifest.tasks) - len(whole), tuple(damaged))
 
 
 def load(folder: str | PathLike[str], *, curves: bool = False) -> pd.DataFrame:
@@ -265,18 +257,16 @@ def load(folder: str | PathLike[str], *, curves: bool = False) -> pd.DataFrame:
         raise FileError(folder, f"has no results yet: {found.warning}")
     if found.warning:
         warnings.warn(f"{folder}: {found.warning}", stacklevel=2)
-    columns = _curve_columns if curves else _run_columns
-    return data_frame(*map(columns, found.outcomes.values()))
+    return data_frame(*(_columns(outcome, curves=curves) for outcome in found.outcomes.values()))
 
 
-def _run_columns(outcome: Outcome) -> dict[str, Any]:
-    return {**_in_order(outcome.setting), "run": outcome.runs, **outcome.measures}
-
-
-def _curve_columns(outcome: Outcome) -> dict[str, Any]:
+def _columns(outcome: Outcome, *, curves: bool) -> dict[str, Any]:
+    same = _in_order(outcome.setting)
+    if not curves:
+        return {**same, "run": outcome.runs, **outcome.measures}
     runs, points = len(outcome.runs), len(outcome.episodes)
     places = {"run": np.repeat(outcome.runs, points), "episode": np.tile(outcome.episodes, runs)}
-    return {**_in_order(outcome.setting), **places, **{name: outcome.curves[name].ravel() for name in CURVES}}
+    return {**same, **places, **{name: outcome.curves[name].ravel() for name in CURVES}}
 
 
 def _in_order(setting: Setting) -> dict[str, Any]:

@@ -20,15 +20,7 @@ from itertools import product
 from typing import Any, TypeVar
 
 from meritfair import datasets
-from meritfair.core.checks import (
-    check_budget,
-    check_choice,
-    check_flag,
-    check_known,
-    check_number,
-    check_settings,
-    check_whole,
-)
+from meritfair.core.checks import check_budget, check_choice, check_flag, check_number, check_whole
 from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.machine import check_size
 from meritfair.core.parsing import split_settings
@@ -164,8 +156,12 @@ class Setting(_Common):
 
     def arms(self, runs: range) -> tuple[Arms, ...]:
         """Return the arms of these runs."""
-        if self.own_arms is not None or _MARK in self.dataset:
-            return (self._own(),) * len(runs)
+        if self.own_arms is not None:
+            if self.own_arms.n_arms != self.n_arms:
+                raise InputError(f"{self.dataset} has {self.own_arms.n_arms} arms, got a size of {self.n_arms}")
+            return (self.own_arms,) * len(runs)
+        if _MARK in self.dataset:
+            raise InputError(f"the arms of {self.dataset} are not here, only their checksum")
         name, settings = split_settings(self.dataset)
         budget, seed = (self.budget, None) if self.authors else (None, self.seed)
         first, number = (0, 1) if self.same_arms else (runs.start, len(runs))
@@ -173,13 +169,6 @@ class Setting(_Common):
             name, self.n_arms, number, seed, authors=self.authors, budget=budget, first_run=first, **settings
         )
         return made * len(runs) if self.same_arms else made
-
-    def _own(self) -> Arms:
-        if self.own_arms is None:
-            raise InputError(f"the arms of {self.dataset} are not here, only their checksum")
-        if self.own_arms.n_arms != self.n_arms:
-            raise InputError(f"{self.dataset} has {self.own_arms.n_arms} arms, got a size of {self.n_arms}")
-        return self.own_arms
 
     def play(self, runs: range) -> Run:
         """Play these runs, on one core."""
@@ -240,7 +229,10 @@ class Spec(_Common):
         names = {name: _marked(name, arms) for name, arms in self.own_arms.items()}
 
         def checked_dataset(text: Any) -> str:
-            return names[text] if isinstance(text, str) and text in names else _checked_dataset(text)
+            if isinstance(text, str) and text in names:
+                return names[text]
+            datasets.check_dataset(*split_settings(text))
+            return str(text)
 
         set_ = object.__setattr__
         set_(self, "merits", _check_each("merits", self.merits, _checked_merit))
@@ -322,13 +314,6 @@ def _is_pair(values: Any) -> bool:
 
 def _checked_merit(text: str) -> str:
     merit_from_text(text)
-    return text
-
-
-def _checked_dataset(text: str) -> str:
-    name, settings = split_settings(text)
-    known = check_known("data set", name.replace("_", "-"), datasets.DATASETS)
-    check_settings(known, settings, datasets.dataset_settings(known))
     return text
 
 

@@ -22,15 +22,13 @@ from typing import Any
 
 from meritfair.core.errors import FileError
 from meritfair.core.sealed import check_shard
-from meritfair.core.storage import lock, naming, write_whole
+from meritfair.core.storage import lock, naming, write_text, write_whole
 from meritfair.lab.spec import Setting
 from meritfair.lab.tasks import Outcome, Task, differences, read_shard, versions
 
 _SUFFIX = ".parquet"
 MANIFEST, SPEC = "sweep.json", "spec.toml"
 _FORMAT = "meritfair-sweep-1"
-_SHARD = re.compile("[0-9a-f]{32}")
-_DAMAGED = (ValueError, LookupError, TypeError, RecursionError)  # what readers raise
 
 
 class DamagedShardError(FileError):
@@ -89,9 +87,7 @@ class Store:
 
     def scan(self, tasks: Iterable[Task]) -> tuple[list[Task], list[Task], list[Task]]:
         """Return which tasks are done, which are missing, and which have a damaged shard."""
-        done: list[Task] = []
-        missing: list[Task] = []
-        damaged: list[Task] = []
+        done, missing, damaged = (list[Task]() for _ in range(3))
         for task in tasks:
             try:
                 (missing if self.data(task) is None else done).append(task)
@@ -137,9 +133,9 @@ class KeptTask(Task):
 
 def keep_manifest(tasks: Sequence[Task], folder: Path, spec: str | None = None) -> None:
     """Write down in a folder what is to be played there, and the spec as it was given, if it comes from a file."""
-    _write(folder / MANIFEST, json.dumps(_content(tasks), indent=1))
+    write_text(folder / MANIFEST, json.dumps(_content(tasks), indent=1))
     if spec is not None:
-        _write(folder / SPEC, spec)
+        write_text(folder / SPEC, spec)
         return
     with naming(folder / SPEC, "cannot be removed"):
         (folder / SPEC).unlink(missing_ok=True)  # that of an earlier sweep
@@ -152,18 +148,11 @@ def _content(tasks: Sequence[Task]) -> dict[str, Any]:
         "format": _FORMAT,
         "versions": versions(),
         "settings": [setting.settings() for setting in settings],
-        "tasks": [
-            {"setting": settings[task.setting], "first": task.first, "runs": task.runs, "shard": task.key}
-            for task in tasks
-        ],
+        "tasks": [{"setting": settings[t.setting], "first": t.first, "runs": t.runs, "shard": t.key} for t in tasks],
         "own_arms": {
             name: {"names": list(arms.names), "transitions": arms.transitions.tolist()} for name, arms in own.items()
         },
     }
-
-
-def _write(file: Path, text: str) -> None:
-    write_whole(file, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
 
 
 @dataclass(frozen=True)
@@ -185,9 +174,10 @@ class Manifest:
             text = file.read_bytes()
         try:
             return _from_content(json.loads(text))
-        except _DAMAGED as error:
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            problem = str(error).splitlines()[0] if str(error) else type(error).__name__
             again = "the sweep's command writes it again, and keeps all shards"
-            raise FileError(file, f"cannot be read ({_words(error)}): {again}") from None
+            raise FileError(file, f"cannot be read ({problem}): {again}") from None
 
     @property
     def changed(self) -> dict[str, tuple[str, str]]:
@@ -198,15 +188,9 @@ class Manifest:
 def _from_content(content: Any) -> Manifest:
     if content["format"] != _FORMAT:
         raise ValueError(f"its format is {content['format']}, not {_FORMAT}")
-    settings = [Setting(**each) for each in content["settings"]]
+    settings, kept = [Setting(**each) for each in content["settings"]], []
     for each in content["tasks"]:
-        if not _SHARD.fullmatch(each["shard"]):
+        if not re.fullmatch("[0-9a-f]{32}", each["shard"]):
             raise ValueError(f"{each['shard']!r} is not the name of a shard")
-    kept = (
-        KeptTask(settings[each["setting"]], each["first"], each["runs"], each["shard"]) for each in content["tasks"]
-    )
+        kept.append(KeptTask(settings[each["setting"]], each["first"], each["runs"], each["shard"]))
     return Manifest(tuple(kept), dict(content["versions"]))
-
-
-def _words(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -29,7 +29,7 @@ from meritfair.lab.executors import check_workers, processes
 from meritfair.lab.spec import Setting, Spec
 from meritfair.lab.spec_file import SpecFile
 from meritfair.lab.store import Store, keep_manifest
-from meritfair.lab.tasks import Outcome, Task, TaskError, join, play, play_shard
+from meritfair.lab.tasks import Outcome, Task, TaskError, by_setting, play, play_shard
 from meritfair.lab.tasks import tasks as tasks_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Tally:
+class SweepSummary:
     """What a sweep has done.
 
     Attributes
@@ -112,7 +112,7 @@ class Sweep:
         settings = dict.fromkeys(task.setting for task in unfinished)
         (self.file or self.spec).try_out(settings, progress)
 
-    def play(self, **how: Any) -> Tally:
+    def play(self, **how: Any) -> SweepSummary:
         """Play the spec, with the options of `run_sweep`."""
         return run_sweep(self.tasks, self.folder, spec=self.file.text if self.file else None, **how)
 
@@ -125,7 +125,7 @@ def run_spec(
     workers: int | None = None,
     force: bool = False,
     progress: Progress = None,
-) -> Tally:
+) -> SweepSummary:
     """Play a spec, or that of a .toml file, into a folder; what is there already is not played again.
 
     Parameters
@@ -159,7 +159,7 @@ def run_sweep(
     force: bool = False,
     spec: str | None = None,
     progress: Progress = None,
-) -> Tally:
+) -> SweepSummary:
     """Play the tasks that have no whole shard in the folder.
 
     Parameters
@@ -182,7 +182,7 @@ def run_sweep(
 
     Returns
     -------
-    Tally
+    SweepSummary
 
     Raises
     ------
@@ -214,7 +214,7 @@ def run_sweep(
         if to_play:
             with following(progress) as tell, executor or processes(min(count, len(to_play))) as pool:
                 failed = _Coordinator(store, pool, to_play, tell).play()
-        return Tally(
+        return SweepSummary(
             played=len(to_play) - len(failed),
             kept=len(chosen) - len(to_play),
             failed=failed,
@@ -229,15 +229,9 @@ def outcomes(tasks: Iterable[Task], folder: str | PathLike[str]) -> dict[Setting
     A shard that is there but not whole raises a FileError that names it.
     """
     store = Store(folder)
-    parts: dict[Setting, list[Outcome]] = {}
-    unfinished = set()
-    for task in dict.fromkeys(tasks):
-        outcome = store.read(task)
-        if outcome is None:
-            unfinished.add(task.setting)
-        else:
-            parts.setdefault(task.setting, []).append(outcome)
-    return {setting: join(found) for setting, found in parts.items() if setting not in unfinished}
+    found = {task: store.read(task) for task in dict.fromkeys(tasks)}
+    unfinished = {task.setting for task, outcome in found.items() if outcome is None}
+    return by_setting(each for each in found.values() if each is not None and each.setting not in unfinished)
 
 
 class _Coordinator:
@@ -308,21 +302,17 @@ class _Coordinator:
         except MeritfairError:  # about the workers, not about the task
             raise
         except BrokenExecutor as error:
-            self._again(task, error)
+            self._deaths[task] += 1
+            if self._deaths[task] < _TRIES:
+                self._waiting.appendleft(task)
+            else:  # it may be the reason
+                self._fail(task, f"{error}, {_TRIES} times with this task")
         except Exception as error:  # an executor of others may fail in any way
             self._fail(task, f"{type(error).__name__}: {error}")
         else:
             self._store.write(task, data)
             self._played += 1
             self._done += task.work
-
-    def _again(self, task: Task, error: BrokenExecutor) -> None:
-        """Play a task again whose worker has died, unless it may be the reason."""
-        self._deaths[task] += 1
-        if self._deaths[task] < _TRIES:
-            self._waiting.appendleft(task)
-        else:
-            self._fail(task, f"{error}, {_TRIES} times with this task")
 
     def _fail(self, task: Task, problem: str) -> None:
         self._failed.append(Failure(task, problem))

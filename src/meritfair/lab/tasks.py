@@ -16,6 +16,7 @@ import json
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -32,14 +33,11 @@ from meritfair.core.parsing import split_settings
 from meritfair.core.sealed import pack_shard, unpack_shard
 from meritfair.lab.spec import Setting, Spec
 from meritfair.policies import registry
-from meritfair.simulation.run import Run
 
 CURVES = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward")
 RUNS_PER_TASK = 10
 _PER_TASK = 130  # bytes, at least
-_EVEN, _EARLY = 200, 50
 _CURVE, _BY_ARM = "_by_episode", "_by_arm"  # how the names of columns end
-_LIBRARIES = ("numba", "numpy", "pyarrow", "scipy")
 # What decides the numbers of a shard; what shows, audits or reports them does not.
 _SOURCES = (
     *(f"core/{name}.py" for name in ("arrays", "checks", "errors", "parsing", "sealed", "seeding")),
@@ -139,7 +137,7 @@ def curve_episodes(episodes: int) -> IntArray:
     >>> curve_episodes(10_000)[[0, 1, 2, -2, -1]]
     array([    1,     2,     3,  9950, 10000])
     """
-    even, early = np.linspace(1, episodes, _EVEN), np.geomspace(1, episodes, _EARLY)
+    even, early = np.linspace(1, episodes, 200), np.geomspace(1, episodes, 50)
     return np.unique(np.concatenate([even, early]).round().astype(np.int64))
 
 
@@ -170,7 +168,7 @@ def tasks(specs: Iterable[Spec]) -> tuple[Task, ...]:
 
 def versions() -> dict[str, str]:
     """Return what decides the numbers beside the settings: versions, and a hash of our source as ``code``."""
-    return {"meritfair": meritfair.__version__, "code": _code(), **_libraries()}
+    return dict(_versions())
 
 
 def differences(ones: Mapping[str, str], others: Mapping[str, str]) -> dict[str, tuple[str, str]]:
@@ -185,19 +183,15 @@ def differences(ones: Mapping[str, str], others: Mapping[str, str]) -> dict[str,
     return {name: (one, other) for name, (one, other) in both.items() if one != other}
 
 
-@cache
-def _libraries() -> dict[str, str]:
-    return {name: version(name) for name in _LIBRARIES}
-
-
-@cache  # as it was when it was imported, or soon after
-def _code() -> str:
-    """Return a hash of the source that numbers depend on, whichever way its lines end."""
+@cache  # as they were when they were imported, or soon after
+def _versions() -> dict[str, str]:
+    """Return versions, and a hash of the source that numbers depend on, whichever way its lines end."""
     root, total = Path(meritfair.__file__).parent, hashlib.sha256()
     for file in sorted(file for pattern in _SOURCES for file in root.glob(pattern)):
         total.update(f"{file.relative_to(root).as_posix()}\n".encode())
         total.update(file.read_bytes().replace(b"\r\n", b"\n"))
-    return total.hexdigest()[:16]
+    libraries = {name: version(name) for name in ("numba", "numpy", "pyarrow", "scipy")}
+    return {"meritfair": meritfair.__version__, "code": total.hexdigest()[:16], **libraries}
 
 
 def _origin(policy: str) -> str:
@@ -205,10 +199,9 @@ def _origin(policy: str) -> str:
     home = registry.policy_class(policy).__module__ if policy in registry.names() else "meritfair"
     if home.split(".")[0] == "meritfair":
         return ""
-    try:
+    source = ""
+    with suppress(OSError, TypeError):  # compiled, or typed in
         source = "" if home == "__main__" else inspect.getsource(sys.modules[home])
-    except (OSError, TypeError):  # compiled, or typed in
-        source = ""
     if not source:
         raise InputError(
             f"the policy {policy!r} must be in a module with a file that workers can import, not in {home}"
@@ -219,17 +212,13 @@ def _origin(policy: str) -> str:
 def play(task: Task) -> Outcome:
     """Play the runs of a task."""
     numbers = range(task.first, task.first + task.runs)
-    return _outcome(task.setting, numbers, task.setting.play(numbers))
-
-
-def _outcome(setting: Setting, numbers: range, run: Run) -> Outcome:
-    """Return what is kept of a run."""
+    run = task.setting.play(numbers)
     kept = curve_episodes(run.episodes)
     curves = {name: np.cumsum(getattr(run, name), axis=1, dtype=np.float64)[:, kept - 1] for name in CURVES}
     benefit = np.stack([arms.benefit for arms in run.arms])
     measures = {**run.measures(), "largest_eta": run.largest_eta, "largest_omega": run.largest_omega}
     by_arm = {"benefit": benefit, "exposure": run.exposure, "fair_exposure": run.fair_exposure}
-    return Outcome(setting, np.array(numbers), kept, measures, curves, by_arm)
+    return Outcome(task.setting, np.array(numbers), kept, measures, curves, by_arm)
 
 
 def join(outcomes: Sequence[Outcome]) -> Outcome:
@@ -238,6 +227,14 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
     tables = [each.columns() for each in parts]
     stacked = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
     return Outcome.from_columns(first.setting, first.episodes, stacked)
+
+
+def by_setting(outcomes: Iterable[Outcome]) -> dict[Setting, Outcome]:
+    """Return the outcomes of tasks, those of each setting joined."""
+    parts: dict[Setting, list[Outcome]] = {}
+    for each in outcomes:
+        parts.setdefault(each.setting, []).append(each)
+    return {setting: join(found) for setting, found in parts.items()}
 
 
 def play_shard(task: Task, expected: Mapping[str, str]) -> bytes:

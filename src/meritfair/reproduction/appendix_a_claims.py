@@ -32,8 +32,8 @@ from typing import NamedTuple
 import numpy as np
 
 from meritfair.core.arrays import FloatArray
-from meritfair.lab.resampling import above, below, every, interval_of, ratio, weights
-from meritfair.simulation.bootstrap import Interval, interval, ratio_interval
+from meritfair.lab.resampling import above, below, every
+from meritfair.simulation.bootstrap import Interval, interval, interval_of, ratio, ratio_interval, weights
 
 STRENGTHS = (1, 3, 10, 100)
 # how FaWT-Q learns, by the policy's setting; the first is that of its own authors, by which claims are judged

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.core.arrays import FloatArray
-from meritfair.lab.resampling import above, below, every, interval_of, ratio, spread, weights
+from meritfair.lab.resampling import above, below, every
 from meritfair.lab.tasks import Outcome
 from meritfair.model.exposure import merit_share
 from meritfair.model.merit import Exponential
@@ -27,7 +27,7 @@ from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings,
 from meritfair.reproduction.growth import exponents
 from meritfair.reproduction.panels import USUAL, Panel, draw_grid, growth_rows, make_panel
 from meritfair.reproduction.prose import Rows, compose, place
-from meritfair.simulation.bootstrap import Interval
+from meritfair.simulation.bootstrap import Interval, interval_of, ratio, spread, weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,9 +18,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from meritfair.core.arrays import FloatArray
-from meritfair.lab.resampling import above, below, every, interval_of, weights
+from meritfair.lab.resampling import above, below, every
 from meritfair.lab.tasks import Outcome
-from meritfair.simulation.bootstrap import Interval
+from meritfair.simulation.bootstrap import Interval, interval_of, weights
 
 SUBLINEAR, LINEAR = 0.75, 0.95
 _FROM = 0.1  # the part of a run that is left out

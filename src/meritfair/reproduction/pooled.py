@@ -19,14 +19,14 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray
 from meritfair.core.figures import Band, draw_band, new_figure
-from meritfair.lab.resampling import above, below, every, interval_of, ratio, weights
+from meritfair.lab.resampling import above, below, every
 from meritfair.lab.tasks import Outcome
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.estimates import ESTIMATORS, Curves, draw_curves
 from meritfair.reproduction.figures import COLORS, add_legend, band
 from meritfair.reproduction.growth import between
 from meritfair.reproduction.prose import Rows, compose
-from meritfair.simulation.bootstrap import Interval, interval, ratio_interval
+from meritfair.simulation.bootstrap import Interval, interval, interval_of, ratio, ratio_interval, weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

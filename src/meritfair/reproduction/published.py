@@ -30,10 +30,9 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray
 from meritfair.core.seeding import stream
-from meritfair.lab.resampling import interval_of, weights
 from meritfair.lab.tasks import Outcome
 from meritfair.reproduction.artefact import DATASETS, SIZES
-from meritfair.simulation.bootstrap import Interval
+from meritfair.simulation.bootstrap import Interval, interval_of, weights
 
 RUNS, EPISODES = 30, 10_000  # of the paper
 MEASURES = {"t0": "first_valid_episode", "G": "coverage_gap"}

@@ -28,13 +28,13 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray
 from meritfair.core.figures import new_figure
-from meritfair.lab.resampling import above, below, every, interval_of, ratio, spread, weights
+from meritfair.lab.resampling import above, below, every
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.growth import LINEAR, SUBLINEAR, between, is_linear, is_sublinear
 from meritfair.reproduction.panels import USUAL, Panel, draw_grid, draw_panel, fit_heights, growth_rows, make_panel
 from meritfair.reproduction.prose import Rows, compose
-from meritfair.simulation.bootstrap import Interval, ratio_interval
+from meritfair.simulation.bootstrap import Interval, interval_of, ratio, ratio_interval, spread, weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -26,7 +26,7 @@ from meritfair.core.progress import Progress, following
 from meritfair.core.texts import duration, several
 from meritfair.lab.executors import check_workers, processes
 from meritfair.lab.store import Store
-from meritfair.lab.sweep import Tally, outcomes, run_sweep
+from meritfair.lab.sweep import SweepSummary, outcomes, run_sweep
 from meritfair.lab.tasks import Task, tasks, versions
 from meritfair.reproduction import ARTEFACTS, BEYOND, HEADLINES
 from meritfair.reproduction.artefact import Artefact, Scale
@@ -70,7 +70,7 @@ class Plan:
 class Played:
     """What came of the sweep, and how long it took."""
 
-    tally: Tally
+    tally: SweepSummary
     seconds: float
 
 

@@ -21,13 +21,13 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray
 from meritfair.core.figures import new_figure
-from meritfair.lab.resampling import above, below, every, interval_of, ratio, weights
+from meritfair.lab.resampling import above, below, every
 from meritfair.lab.tasks import Outcome
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.prose import Rows, compose
 from meritfair.reproduction.published import ALPHA, COMPARISONS, EPISODES, MEASURES, RUNS, Cell, make_cell, printed
-from meritfair.simulation.bootstrap import Interval
+from meritfair.simulation.bootstrap import Interval, interval_of, ratio, weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

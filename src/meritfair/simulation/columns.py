@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from meritfair.simulation.bootstrap import Interval
+if TYPE_CHECKING:  # it needs NumPy, which the help of commands does not
+    from meritfair.simulation.bootstrap import Interval
 
 
 class Column(NamedTuple):
