@@ -16,7 +16,7 @@ from meritfair.core.texts import several
 
 if TYPE_CHECKING:
     from meritfair.reproduction.report import Report
-    from meritfair.reproduction.reproduce import Plan, Played
+    from meritfair.reproduction.reproduce import Played, Selection
 
 EXAMPLES = """A quick version in under a minute, then the full one:
 
@@ -75,7 +75,7 @@ def _list(as_json: bool) -> None:
         print_table(["name", "what it is"], [(each.name, each.title) for each in ARTEFACTS], align="ll")
 
 
-def _show_json(wanted: Plan, played: Played, report: Report) -> None:
+def _show_json(wanted: Selection, played: Played, report: Report) -> None:
     sections = {
         each.name: {
             "title": each.title,
@@ -97,7 +97,7 @@ def _show_json(wanted: Plan, played: Played, report: Report) -> None:
     )
 
 
-def _show(wanted: Plan, played: Played, report: Report) -> None:
+def _show(wanted: Selection, played: Played, report: Report) -> None:
     from rich.console import Console
     from rich.padding import Padding
 

@@ -31,7 +31,7 @@ from meritfair.core.figures import new_figure
 from meritfair.core.parsing import join_settings
 from meritfair.lab.resampling import span
 from meritfair.lab.tasks import Outcome
-from meritfair.reproduction.appendix_a_claims import AS_GOOD, STRENGTHS, VERSIONS, Evidence, Pair, Panel, Player
+from meritfair.reproduction.appendix_a_claims import AS_GOOD, STRENGTHS, VERSIONS, Against, FawtPanel, Pair, Player
 from meritfair.reproduction.artefact import Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.prose import Rows, compose, span_percent, standing
@@ -62,12 +62,12 @@ def _fawt_q(version: str, window: int) -> str:
     return join_settings("fawt-q", {"least": _LEAST, "window": window, **how})
 
 
-def _panel(results: Results, scale: Scale, size: tuple[int, int]) -> Panel:
+def _panel(results: Results, scale: Scale, size: tuple[int, int]) -> FawtPanel:
     """Return all policies of one size."""
     of = partial(scale.outcome, results, _DATASET, size, episodes=scale.episodes_of(_EPISODES))
     ours = [_player(of(c=c), "merit-fair", c) for c in STRENGTHS]
     theirs = [_player(of(_fawt_q(name, L)), "fawt-q", L, name) for name in VERSIONS for L in _WINDOWS]
-    return Panel(*size, (*ours, *theirs, _player(of("optimal"), "optimal")), scale.seed)
+    return FawtPanel(*size, (*ours, *theirs, _player(of("optimal"), "optimal")), scale.seed)
 
 
 def _player(outcome: Outcome, kind: str, knob: int = 0, version: str = "") -> Player:
@@ -81,7 +81,7 @@ def _player(outcome: Outcome, kind: str, knob: int = 0, version: str = "") -> Pl
 
 def _analyse(results: Results, scale: Scale) -> Findings:
     panels = tuple(_panel(results, scale, size) for size in _SIZES)
-    evidence = {version: Evidence(tuple(panel.against(version) for panel in panels)) for version in VERSIONS}
+    evidence = {version: Against(tuple(panel.against(version) for panel in panels)) for version in VERSIONS}
     return compose(
         "appendix-a",
         scale,
@@ -99,7 +99,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
     )
 
 
-def _row(panel: Panel, player: Player) -> Mapping[str, Any]:
+def _row(panel: FawtPanel, player: Player) -> Mapping[str, Any]:
     """Return a row of the table of all policies."""
     return {
         "n_arms": panel.n_arms,
@@ -116,7 +116,7 @@ def _row(panel: Panel, player: Player) -> Mapping[str, Any]:
     }
 
 
-def _version_rows(evidence: Mapping[str, Evidence]) -> Rows:
+def _version_rows(evidence: Mapping[str, Against]) -> Rows:
     """Return which FaWT-Q gives which numbers and verdicts; claims that are not about it are left out."""
 
     def row(name: str, values: Sequence[str]) -> Mapping[str, str]:
@@ -133,7 +133,7 @@ def _version_rows(evidence: Mapping[str, Evidence]) -> Rows:
     ]
 
 
-def _draw(panels: tuple[Panel, ...]) -> Figure:
+def _draw(panels: tuple[FawtPanel, ...]) -> Figure:
     judged, *others = VERSIONS
     with new_figure(1.3 + 3.5 * len(panels)) as figure:
         grid = figure.subplots(len(panels), 2, squeeze=False, width_ratios=(1.15, 1))
@@ -148,7 +148,7 @@ def _draw(panels: tuple[Panel, ...]) -> Figure:
     return figure
 
 
-def _style(panel: Panel, player: Player) -> dict[str, Any]:
+def _style(panel: FawtPanel, player: Player) -> dict[str, Any]:
     """Return how a policy is drawn: its colour by kind and version, its mark and line by the place of its knob."""
     place = [each.knob for each in panel.against(player.version).of(player.kind)].index(player.knob)
     color = _VERSION_COLORS.get(player.version) or COLORS[player.kind]
@@ -157,7 +157,7 @@ def _style(panel: Panel, player: Player) -> dict[str, Any]:
     return {"color": color, "linestyle": _DASHES[place], "marker": marker, **inside}
 
 
-def _draw_shares(axes: Axes, panel: Panel) -> list[Any]:
+def _draw_shares(axes: Axes, panel: FawtPanel) -> list[Any]:
     place = np.arange(1, panel.n_arms + 1)
     axes.axhline(1 / panel.n_arms, color="#999999", linewidth=1)
     shares = [(each.share.mean(axis=0), _style(panel, each)) for each in panel.players]
@@ -167,7 +167,7 @@ def _draw_shares(axes: Axes, panel: Panel) -> list[Any]:
     return lines
 
 
-def _draw_trade_off(axes: Axes, whole: Panel, version: str) -> Any:
+def _draw_trade_off(axes: Axes, whole: FawtPanel, version: str) -> Any:
     """Draw a version of FaWT-Q, with the first of them all else; return its line."""
     panel, first = whole.against(version), version == next(iter(VERSIONS))
     beside = {"fawt-q": (-6, 6), "merit-fair": (6, -11), "optimal": (0, 0)}

@@ -101,7 +101,7 @@ class Player:
 
 
 @dataclass(frozen=True)
-class Panel:
+class FawtPanel:
     """All policies on the problems of one size; Optimal is the last."""
 
     n_arms: int
@@ -113,7 +113,7 @@ class Panel:
         """Return the policies of a kind, in order of their knob."""
         return tuple(each for each in self.players if each.kind == kind and (knobs is None or each.knob in knobs))
 
-    def against(self, version: str) -> Panel:
+    def against(self, version: str) -> FawtPanel:
         """Return the panel with this version of FaWT-Q alone."""
         return replace(self, players=tuple(each for each in self.players if each.version in ("", version)))
 
@@ -130,7 +130,7 @@ class Panel:
 class Pair(NamedTuple):
     """Two policies on the problems of one size."""
 
-    panel: Panel
+    panel: FawtPanel
     one: Player
     other: Player
 
@@ -176,10 +176,10 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Against:
     """What the runs say of MF-RMAB beside one version of FaWT-Q, on panels with that version alone."""
 
-    panels: tuple[Panel, ...]
+    panels: tuple[FawtPanel, ...]
 
     def pairs(self, *knobs: int) -> list[Pair]:
         """Return every MF-RMAB with one of these c beside every FaWT-Q of the same size."""

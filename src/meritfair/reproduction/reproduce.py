@@ -38,7 +38,7 @@ _FIGURES, _TABLES = "figures", "tables"
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Selection:
     """Which artefacts are made, at which scale, where, and by how many processes; made by `plan`."""
 
     folder: Path
@@ -111,7 +111,7 @@ def reproduce(
 
 def plan(
     folder: str | PathLike[str], scale: Scale = FULL, only: Sequence[str] = (), workers: int | None = None
-) -> Plan:
+) -> Selection:
     """Return what is to be made, after a look at whether it can be."""
     for library in ("jinja2", "matplotlib"):
         if find_spec(library) is None:
@@ -120,7 +120,7 @@ def plan(
     names = {check_known("figure or table", name, known) for name in only} or set(known)
     if workers is not None:
         check_workers(workers)
-    wanted = Plan(Path(folder), scale, tuple(each for each in ARTEFACTS if each.name in names), workers)
+    wanted = Selection(Path(folder), scale, tuple(each for each in ARTEFACTS if each.name in names), workers)
     for part in (_FIGURES, _TABLES):
         try:
             (wanted.folder / part).mkdir(parents=True, exist_ok=True)
@@ -130,7 +130,7 @@ def plan(
 
 
 def play(
-    wanted: Plan,
+    wanted: Selection,
     *,
     executor: AbstractContextManager[Executor] | None = None,
     force: bool = False,
@@ -145,7 +145,7 @@ def play(
     return Played(tally, time.perf_counter() - begin)
 
 
-def write(wanted: Plan, played: Played, *, progress: Progress = None) -> Report:
+def write(wanted: Selection, played: Played, *, progress: Progress = None) -> Report:
     """Analyse and draw the artefacts whose tasks are all there, and write figures, tables and the report."""
     begin = time.perf_counter()
     failed = {failure.task: failure.problem for failure in played.tally.failed}
@@ -180,7 +180,7 @@ def _missing(needed: Sequence[Task], problems: dict[Task, str]) -> str:
     return f"{len(failed)} of its {several(len(needed), 'task')} failed: {failed[0]}" if failed else ""
 
 
-def _sections(wanted: Plan, whole: Sequence[Artefact]) -> Iterator[tuple[Artefact, Section | str]]:
+def _sections(wanted: Selection, whole: Sequence[Artefact]) -> Iterator[tuple[Artefact, Section | str]]:
     """Give each artefact's section, or what went wrong, as they are finished; one worker is this process itself."""
     number = min(wanted.workers or available_cores(), len(whole))
     longest = sorted(whole, key=lambda each: -len(wanted.tasks[each.name]))
@@ -205,7 +205,7 @@ def _section(artefact: Artefact, scale: Scale, folder: Path) -> Section | str:
     return Section(artefact.name, artefact.title, said, beyond, specs, figure, tuple(files))
 
 
-def _made_with(wanted: Plan, played: Played, drawing: float) -> dict[str, str]:
+def _made_with(wanted: Selection, played: Played, drawing: float) -> dict[str, str]:
     """Return what the report says of how it was made."""
     tally, scale = played.tally, wanted.scale
     kept = f", {tally.kept:,} kept from an earlier call" if tally.kept else ""
