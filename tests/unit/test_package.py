@@ -15,6 +15,7 @@ from graphlib import TopologicalSorter
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
@@ -162,18 +163,33 @@ def test_what_the_readme_installs_serves_what_it_shows() -> None:
     assert brought(extra) >= {"matplotlib", "pandas", "jinja2"}  # Run.plot, lab.load, reproduce
 
 
-@pytest.mark.parametrize("command", ["sweep", "reproduce", "python", "lint", "test"])
-def test_the_script_installs_what_its_commands_need(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script `mf`, which installs and runs nothing; its types are wrong if its `wrong_types` is 1."""
     spec = spec_from_loader("mf_script", SourceFileLoader("mf_script", str(ROOT / "mf")))
     assert spec is not None
     script: Any = module_from_spec(spec)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     SourceFileLoader("mf_script", str(ROOT / "mf")).exec_module(script)
-    installed: list[str] = []
-    monkeypatch.setattr(script, "set_up", installed.append)
-    monkeypatch.setattr(script, "run", lambda *words: 0)
-    monkeypatch.setattr(sys, "argv", ["mf", command])
+    script.wrong_types = 0
+    script.run = lambda *words: 0
+    script.start = lambda *words: SimpleNamespace(communicate=lambda: ("found", None), returncode=script.wrong_types)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # which it takes away
     monkeypatch.chdir(ROOT)  # where it goes itself
+    return script
+
+
+@pytest.mark.parametrize("command", ["sweep", "reproduce", "python", "lint", "test"])
+def test_the_script_installs_what_its_commands_need(script: Any, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    installed: list[str] = []
+    script.set_up = installed.append
+    monkeypatch.setattr(sys, "argv", ["mf", command])
     assert script.main() == 0
     assert brought(installed[0]) >= {"dask", "gym", "lab"}
     assert command not in ("lint", "test") or brought(installed[0]) >= {"ruff", "mypy", "pytest"}
+
+
+def test_wrong_types_fail_the_test_command(script: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    script.wrong_types = 1
+    assert script.test([]) == 1
+    assert capsys.readouterr().err.splitlines()[-2:] == ["$ mypy", "found"]
