@@ -144,17 +144,17 @@ def _learn(
     first: float,
     second: float,
 ) -> tuple[float, float]:
-    eta, omega = measure_ball(now, tally, episode, ball)
+    eta, omega = measure_ball(now.upper, now.lower, tally.visits, tally.good, episode, ball)
     estimate_benefits(now, tally, estimate)
-    merits(now, kind, first, second)
-    shares(now)
+    merits(now.benefit, now.merit, kind, first, second)
+    shares(now.merit, now.share)
     return eta, omega
 
 
 @kernel_of_tests
 def _estimate_often(now: Estimates, tally: Tally, rng: WordArray, ball: BallRule, points: FloatArray) -> None:
     """Draw from the posterior as often as there are points, (draws, 2, 2, N)."""
-    measure_ball(now, tally, 1, ball)
+    measure_ball(now.upper, now.lower, tally.visits, tally.good, 1, ball)
     for number in range(len(points)):
         draw_posterior(now.inside, tally.visits, tally.good, rng)
         estimate_benefits(now, tally, THOMPSON)

@@ -191,11 +191,13 @@ def new_states(states: WordArray, rng: WordArray) -> None:
 @inlined
 def _measure(settings: RunSettings, state: RunState, measures: Measures, t: int) -> None:
     """Measure the ball of episode t, from 0, and the regret of the shares that MF-RMAB would form from these counts."""
-    now = state.estimates
-    measures.eta[t], measures.omega[t] = measure_ball(now, state.tally, t + 1, settings.ball)
-    estimate_benefits(now, state.tally, rules.OPTIMISTIC)
-    merits(now, settings.merit.kind, settings.merit.first, settings.merit.second)
-    shares(now)
+    now, tally = state.estimates, state.tally
+    measures.eta[t], measures.omega[t] = measure_ball(
+        now.upper, now.lower, tally.visits, tally.good, t + 1, settings.ball
+    )
+    estimate_benefits(now, tally, rules.OPTIMISTIC)
+    merits(now.benefit, now.merit, settings.merit.kind, settings.merit.first, settings.merit.second)
+    shares(now.merit, now.share)
     measures.fairness_regret_authors[t] = regret(now.share, settings.fair_share)
 
 
@@ -206,7 +208,7 @@ def _plan(
     """Set the shares and exposures of episode t, from 0, by a built-in rule; `_measure` has set those of the paper."""
     now, tally = state.estimates, state.tally
     if rule.ball != settings.ball:
-        measure_ball(now, tally, t + 1, rule.ball)
+        measure_ball(now.upper, now.lower, tally.visits, tally.good, t + 1, rule.ball)
     if rule.estimate == rules.POOLED:
         call(stages.pooler, state.pool, tally.visits, tally.good, now.inside, refits_at(t + 1))
     elif rule.estimate == rules.THOMPSON:
@@ -217,8 +219,8 @@ def _plan(
         return
     if rule.estimate != rules.OPTIMISTIC or rule.ball != settings.ball or rule.merit != settings.merit:
         estimate_benefits(now, tally, rule.estimate)
-        merits(now, rule.merit.kind, rule.merit.first, rule.merit.second)
-        shares(now)
+        merits(now.benefit, now.merit, rule.merit.kind, rule.merit.first, rule.merit.second)
+        shares(now.merit, now.share)
     if rule.design != rules.SEQUENTIAL:
         call(stages.allotter, now.merit, now.exposure, now.cap, tally.visits, floor, cap, settings.budget)
     elif stages.includer != 0:

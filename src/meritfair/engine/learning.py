@@ -14,7 +14,7 @@ import numpy as np
 from meritfair.core.arrays import FloatArray
 from meritfair.engine import rules
 from meritfair.engine.chains import Tally
-from meritfair.engine.compiling import call, part
+from meritfair.engine.compiling import call, inlined, part
 from meritfair.engine.rules import BallRule
 from meritfair.engine.selection import smallest
 
@@ -38,49 +38,64 @@ def new_estimates(n_arms: int) -> Estimates:
 
 
 @part
-def measure_ball(now: Estimates, tally: Tally, episode: int, ball: BallRule) -> tuple[float, float]:
+def measure_ball(
+    upper: FloatArray, lower: FloatArray, visits: FloatArray, good: FloatArray, episode: int, ball: BallRule
+) -> tuple[float, float]:
     """Set the corners of the ball of this episode; return the largest eta and omega."""
-    n_arms = len(now.benefit)
+    n_arms = upper.shape[2]
     log_term = math.log(8.0 * n_arms / ball.delta) + 4.0 * math.log(episode)
     for state in range(2 if ball.kind == rules.PAPER else 0):
         for action in range(2):
             for arm in range(n_arms):
-                seen = 1.0 / max(1.0, tally.visits[state, action, arm])
-                frequency = tally.good[state, action, arm] * seen
+                seen = 1.0 / max(1.0, visits[state, action, arm])
+                frequency = good[state, action, arm] * seen
                 half = math.sqrt(log_term * seen)  # half of d, Eq. (6)
-                now.upper[state, action, arm] = min(1.0, frequency + half)
-                now.lower[state, action, arm] = max(0.0, frequency - half)
+                upper[state, action, arm] = min(1.0, frequency + half)
+                lower[state, action, arm] = max(0.0, frequency - half)
     if ball.kind != rules.PAPER:
         allowed = math.log(4.0 * n_arms / ball.delta)
-        call(ball.tightener, now.upper, now.lower, tally.visits, tally.good, ball.kind, allowed)
+        call(ball.tightener, upper, lower, visits, good, ball.kind, allowed)
     eta = omega = -np.inf
     for action in range(2):
         for arm in range(n_arms):
-            eta = max(eta, now.upper[1, action, arm] - now.lower[0, action, arm])
-            omega = max(omega, now.lower[1, action, arm] - now.upper[0, action, arm])
+            eta = max(eta, upper[1, action, arm] - lower[0, action, arm])
+            omega = max(omega, lower[1, action, arm] - upper[0, action, arm])
     return eta, omega
 
 
-@part
+@inlined
 def estimate_benefits(now: Estimates, tally: Tally, estimate: int) -> None:
-    """Set the benefit of each arm, Eq. (4), at the point of the ball that is estimated.
+    """Set the benefit of each arm, Eq. (4), at the point of the ball that is estimated."""
+    if estimate == rules.OPTIMISTIC:
+        _benefits(now.upper, now.benefit)
+    elif estimate == rules.PESSIMISTIC:
+        _benefits(now.lower, now.benefit)
+    else:
+        _move_inside(now.inside, now.upper, now.lower, tally.visits, tally.good, estimate)
+        _benefits(now.inside, now.benefit)
 
-    Of the points inside, the mean is made here; any other is there already.
-    """
-    corner = estimate in (rules.OPTIMISTIC, rules.PESSIMISTIC)
-    point = now.inside if not corner else now.upper if estimate == rules.OPTIMISTIC else now.lower
-    for state in range(0 if corner else 2):
+
+@part
+def _move_inside(
+    point: FloatArray, upper: FloatArray, lower: FloatArray, visits: FloatArray, good: FloatArray, estimate: int
+) -> None:
+    """Move a point into the ball; the mean is made here, any other is there already."""
+    for state in range(2):
         for action in range(2):
-            inside = now.inside[state, action]
-            visits, good = tally.visits[state, action], tally.good[state, action]
+            inside = point[state, action]
             if estimate == rules.MEAN:
                 for arm in range(len(inside)):  # the posterior mean under a uniform prior
-                    inside[arm] = (good[arm] + 1.0) / (visits[arm] + 2.0)
+                    inside[arm] = (good[state, action, arm] + 1.0) / (visits[state, action, arm] + 2.0)
             for arm in range(len(inside)):
-                inside[arm] = min(now.upper[state, action, arm], max(now.lower[state, action, arm], inside[arm]))
-    for arm in range(len(now.benefit)):
+                inside[arm] = min(upper[state, action, arm], max(lower[state, action, arm], inside[arm]))
+
+
+@part
+def _benefits(point: FloatArray, benefit: FloatArray) -> None:
+    """Set the benefit of arms with these transition probabilities."""
+    for arm in range(len(benefit)):
         pulled = _steady(point[0, 1, arm], point[1, 1, arm])
-        now.benefit[arm] = pulled - _steady(point[0, 0, arm], point[1, 0, arm])
+        benefit[arm] = pulled - _steady(point[0, 0, arm], point[1, 0, arm])
 
 
 @part
@@ -90,11 +105,11 @@ def _steady(from_bad: float, from_good: float) -> float:
 
 
 @part
-def merits(now: Estimates, kind: int, first: float, second: float) -> None:
+def merits(benefit: FloatArray, merit: FloatArray, kind: int, first: float, second: float) -> None:
     """Set the merit of each estimated benefit, scaled so that the largest is 1."""
-    merit, largest = now.merit, 0.0
+    largest = 0.0
     for arm in range(len(merit)):
-        merit[arm] = _merit(kind, first, second, now.benefit[arm])
+        merit[arm] = _merit(kind, first, second, benefit[arm])
         largest = max(largest, merit[arm])
     for arm in range(len(merit)):
         merit[arm] /= largest
@@ -114,13 +129,13 @@ def _merit(kind: int, first: float, second: float, benefit: float) -> float:
 
 
 @part
-def shares(now: Estimates) -> None:
+def shares(merit: FloatArray, share: FloatArray) -> None:
     """Set each arm's share of all merit, Eq. (8)."""
     total = 0.0
-    for each in now.merit:
+    for each in merit:
         total += each
-    for arm in range(len(now.merit)):
-        now.share[arm] = now.merit[arm] / total
+    for arm in range(len(merit)):
+        share[arm] = merit[arm] / total
 
 
 @part
