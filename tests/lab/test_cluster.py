@@ -31,12 +31,14 @@ from meritfair.lab.tasks import VersionError, play_shard, tasks, versions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.slow
 
 SPEC = Spec(datasets=("synthetic",), sizes=((4, 1),), policies=("merit-fair", "random"), episodes=20, runs=20)
 TASKS = tasks([SPEC])
 SOON = 30.0  # seconds: a machine may be busy
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for processes in /proc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for processes in /proc"),
+]
 
 
 def until(happened: Callable[[], bool]) -> None:
