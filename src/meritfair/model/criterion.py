@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -28,8 +28,8 @@ from meritfair.core.errors import InputError
 from meritfair.engine.rules import BallRule
 from meritfair.model.allocation import check_bounds
 from meritfair.model.confidence import BALLS
-from meritfair.model.exposure import check_design, fair_exposure
-from meritfair.model.merit import Exponential, Merit, merit_from_settings
+from meritfair.model.exposure import check_design, fair_exposure, takes_integral
+from meritfair.model.merit import Exponential, Merit
 
 Bound: TypeAlias = "float | Sequence[float]"  # one number for all arms, or one for each
 _Parameters = ParamSpec("_Parameters")
@@ -81,17 +81,11 @@ class Criterion:
 
     def integrates(self, merit: FloatArray, budget: int) -> bool:
         """Whether these exposures take an integral: those of a sequential draw of several arms that differ."""
-        return self.design == "sequential" and budget > 1 and bool(np.ptp(merit, axis=-1).any())
+        return takes_integral(merit, budget, self.design)
 
     def settings(self) -> dict[str, Any]:
         """Return it as plain values, as files have it."""
         return plain(self)
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Criterion:
-        """Return the criterion that `settings` has described."""
-        merit = merit_from_settings(settings["merit"])
-        return cls(merit, settings["design"], settings["floor"], settings["cap"])
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,11 @@ def fair_exposure(
     return np.asarray(rows).reshape(g.shape)
 
 
+def takes_integral(merit: FloatArray, budget: int, design: str) -> bool:
+    """Whether exposures take an integral: those of a sequential draw of several arms that differ."""
+    return design == "sequential" and budget > 1 and bool(np.ptp(merit, axis=-1).any())
+
+
 def check_design(design: Any, floor: npt.ArrayLike = 0.0, cap: npt.ArrayLike = 1.0) -> str:
     """Return `design` if there is such a design, and it can keep floors and caps if there are any."""
     name = check_choice("design", design, DESIGNS)

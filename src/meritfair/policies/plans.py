@@ -28,7 +28,7 @@ from meritfair.core.errors import InputError
 from meritfair.engine.rules import ROTATION, SEQUENTIAL
 from meritfair.model.allocation import check_bounds
 from meritfair.model.draws import draw, draw_exposures
-from meritfair.model.exposure import DESIGNS, check_design, fair_exposure, merit_share
+from meritfair.model.exposure import DESIGNS, check_design, fair_exposure, merit_share, takes_integral
 from meritfair.policies.drawing import Draw, Mixture, Observed, Ranking, Situation, Step
 
 _SMALLEST = 1e-300  # a merit must be positive
@@ -172,7 +172,7 @@ class Lottery(Plan):
         return self._known[budget]
 
     def integrates(self, budget: int) -> bool:
-        return self.drawn_by == SEQUENTIAL and budget > 1 and bool(np.ptp(self.merit, axis=-1).any())
+        return takes_integral(self.merit, budget, self.design)
 
     @property
     def drawn_by(self) -> int:
