@@ -1,0 +1,144 @@
+r"""Given exposures: what each arm gets at a step, if it is due an exposure over time.
+
+An arm's *account* d is what it was due less what it was given, in pulls, and `slack` bounds it. At a step an arm that is
+due e can be given at least max(0, d + e - slack) and at most min(1, d + e + slack), so that its account stays within
+the slack whatever happens. Between these bounds its exposure has the odds
+
+.. math:: \Lambda \cdot \frac{\varphi}{1 - \varphi} \cdot e^{\kappa d},
+
+where :math:`\varphi` is the exposure that is wanted at its state, and :math:`\Lambda` is one number for all arms, such
+that exposures sum to the budget. The sum grows with :math:`\log \Lambda`, which is found by Newton's method between two
+bounds. What is missing to the sum after that is shared in proportion to the room that each arm has left: so the sum
+and the bounds hold always, and no step can fail.
+
+Who may not be pulled at a step is given nothing. Then the bounds may leave too little room for the budget, or ask for
+more than it: in the first case arms are given more than their bound, in the second less, each in proportion.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from meritfair.core.arrays import BoolArray, FloatArray
+from meritfair.engine.compiling import kernel, part
+
+_CLOSE = 1e-9  # what Newton's method may leave of the budget
+_STEPS = 100
+_WIDEST = 4.0  # the longest step, in log odds
+
+
+@part
+def set_bounds(
+    low: FloatArray, high: FloatArray, account: FloatArray, due: FloatArray, free: BoolArray, slack: float
+) -> None:
+    """Set the least and the most that each arm can be given at a step."""
+    for arm in range(len(due)):
+        after = account[arm] + due[arm]  # the account, if nothing is given
+        least, most = min(1.0, max(0.0, after - slack)), min(1.0, max(0.0, after + slack))
+        low[arm] = least if free[arm] else 0.0
+        high[arm] = most if free[arm] else 0.0
+
+
+@part
+def give(
+    given: FloatArray, odds: FloatArray, low: FloatArray, high: FloatArray, free: BoolArray, budget: float, scale: float
+) -> float:
+    """Set given exposures between bounds, in proportion to these odds; return the scale of the odds that was found.
+
+    `scale` is a first guess. The budget is at most the number of arms that are free.
+    """
+    least = most = 0.0
+    for arm in range(len(given)):
+        least += low[arm]
+        most += high[arm]
+    if least >= budget:
+        part_of_it = budget / least if least > 0.0 else 0.0
+        for arm in range(len(given)):
+            given[arm] = low[arm] * part_of_it
+        return scale
+    if most <= budget:
+        for arm in range(len(given)):
+            given[arm] = high[arm]
+            high[arm] = 1.0 if free[arm] else 0.0
+    else:
+        scale = _find_scale(given, odds, low, high, budget, scale)
+    _share_rest(given, low, high, budget)
+    return scale
+
+
+@part
+def _find_scale(
+    given: FloatArray, odds: FloatArray, low: FloatArray, high: FloatArray, budget: float, scale: float
+) -> float:
+    """Set the exposures of the scale at which they come close to the budget; return it."""
+    below, above, stride = 0.0, np.inf, 1.0
+    for _ in range(_STEPS):
+        total = slope = 0.0
+        for arm in range(len(given)):
+            weight = odds[arm] * scale
+            wanted = weight / (1.0 + weight)
+            exposure = min(high[arm], max(low[arm], wanted))
+            given[arm] = exposure
+            total += exposure
+            slope += wanted * (1.0 - wanted) if exposure == wanted else 0.0
+        missing = budget - total
+        if abs(missing) <= _CLOSE:
+            break
+        if missing > 0.0:
+            below = scale
+        else:
+            above = scale
+        if slope > 0.0:
+            scale *= math.exp(min(_WIDEST, max(-_WIDEST, missing / slope)))
+        else:  # all are at a bound
+            stride *= 2.0
+            scale *= stride if missing > 0.0 else 1.0 / stride
+        if not below < scale < above:
+            scale = 4.0 * below if above == np.inf else 0.25 * above if below == 0.0 else math.sqrt(below * above)
+    return scale
+
+
+@part
+def _share_rest(given: FloatArray, low: FloatArray, high: FloatArray, budget: float) -> None:
+    """Share what is missing to the budget, or too much, in proportion to the room that each arm has."""
+    total = up = down = 0.0
+    for arm in range(len(given)):
+        total += given[arm]
+        up += high[arm] - given[arm]
+        down += given[arm] - low[arm]
+    missing = budget - total
+    room = up if missing > 0.0 else down
+    fraction = missing / room if room > 0.0 else 0.0
+    for arm in range(len(given)):
+        given[arm] += fraction * (high[arm] - given[arm] if missing > 0.0 else given[arm] - low[arm])
+
+
+@part
+def shift_odds(odds: FloatArray, wanted: FloatArray, account: FloatArray, pull: float) -> None:
+    """Set the odds of each arm: those of what is wanted, raised by what it is owed."""
+    for arm in range(len(odds)):
+        odds[arm] = wanted[arm] * math.exp(min(_FAR, max(-_FAR, pull * account[arm])))
+
+
+_FAR = 300.0
+
+
+@kernel
+def give_once(
+    given: FloatArray,
+    odds: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    account: FloatArray,
+    due: FloatArray,
+    free: BoolArray,
+    slack: float,
+    budget: int,
+    pull: float,
+) -> None:
+    """Set the given exposures of one step; `odds` are those of what is wanted, and change."""
+    set_bounds(low, high, account, due, free, slack)
+    shift_odds(odds, odds, account, pull)
+    give(given, odds, low, high, free, float(budget), 1.0)
