@@ -1,7 +1,7 @@
 r"""Given exposures: what each arm gets at a step, if it is due an exposure over time.
 
-An arm's *account* d is what it was due less what it was given, in pulls, and `slack` bounds it. At a step an arm that is
-due e can be given at least max(0, d + e - slack) and at most min(1, d + e + slack), so that its account stays within
+An arm's *account* d is what it was due less what it was given, in pulls, and `slack` bounds it. At a step an arm that
+is due e can be given at least max(0, d + e - slack) and at most min(1, d + e + slack), so that its account stays within
 the slack whatever happens. Between these bounds its exposure has the odds
 
 .. math:: \Lambda \cdot \frac{\varphi}{1 - \varphi} \cdot e^{\kappa d},
