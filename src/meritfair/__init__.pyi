@@ -39,6 +39,9 @@ from meritfair.model.posterior import Posterior as Posterior
 from meritfair.model.posterior import Prior as Prior
 from meritfair.model.posterior import fit_prior as fit_prior
 from meritfair.model.theory import information_limit as information_limit
+from meritfair.model.timing import best_good_share as best_good_share
+from meritfair.model.timing import good_share as good_share
+from meritfair.model.timing import state_exposure as state_exposure
 from meritfair.model.uncertainty import assess as assess
 from meritfair.model.whittle import whittle_index as whittle_index
 from meritfair.policies.ab_whittle import ABWhittle as ABWhittle

@@ -1,0 +1,36 @@
+"""When to pull an arm whose exposure is given: the formulas of :mod:`meritfair.model.timing`, for kernels."""
+
+from __future__ import annotations
+
+from meritfair.core.arrays import FloatArray
+from meritfair.engine.compiling import part
+
+_EQUAL = 1e-15  # rates that differ by less, relative to their sum, differ by rounding
+
+
+@part
+def best_by_state(p00: float, p01: float, p10: float, p11: float, e: float) -> tuple[float, float]:
+    """Return the best chances of a pull in the bad and in the good state, for exposure e in the long run."""
+    unpulled = p00 + (1.0 - p10)  # how fast the arm forgets its state under each action
+    pulled = p01 + (1.0 - p11)
+    if abs(pulled - unpulled) <= _EQUAL * (pulled + unpulled) or e == 1.0:
+        return e, e
+    bad_first = pulled > unpulled
+    excess = e * p01 - (1.0 - e) * (1.0 - p10) if bad_first else e * (1.0 - p11) - (1.0 - e) * p00
+    first, other = 1.0, 0.0
+    if excess > 0.0:
+        other = excess / (excess + (1.0 - e) * pulled)
+    elif e * unpulled - excess > 0.0:
+        first = e * unpulled / (e * unpulled - excess)
+    elif e == 0.0:
+        first = 0.0
+    return (first, other) if bad_first else (other, first)
+
+
+@part
+def set_state_exposure(point: FloatArray, exposure: FloatArray, out: FloatArray) -> None:
+    """Set the best chances of a pull, (N, 2) by arm and state, for arms of (2, 2, N) by state, action and arm."""
+    for arm in range(len(exposure)):
+        out[arm, 0], out[arm, 1] = best_by_state(
+            point[0, 0, arm], point[0, 1, arm], point[1, 0, arm], point[1, 1, arm], exposure[arm]
+        )
