@@ -1,0 +1,40 @@
+"""Given exposures at a step, by bisection: what `meritfair.engine.accounts` finds by Newton's method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def plain_given(
+    wanted: Sequence[float],
+    account: Sequence[float],
+    due: Sequence[float],
+    slack: float,
+    budget: int,
+    free: Sequence[bool],
+    pull: float,
+) -> list[float]:
+    """Return what each arm is given: odds of what is wanted times exp(pull * account), on one scale, within bounds."""
+    low, high, odds = [], [], []
+    for phi, d, e, may in zip(wanted, account, due, free, strict=True):
+        low.append(min(1.0, max(0.0, d + e - slack)) if may else 0.0)
+        high.append(min(1.0, max(0.0, d + e + slack)) if may else 0.0)
+        kept = min(1 - 1e-3, max(1e-3, phi))
+        odds.append(math.log(kept / (1 - kept)) + pull * d)
+    number = min(budget, sum(free))
+    if sum(low) >= number:
+        return [each * number / sum(low) if number else 0.0 for each in low]
+    if sum(high) <= number:
+        room = sum(free) - sum(high)
+        more = (number - sum(high)) / room if room else 0.0
+        return [top + more * (may - top) for top, may in zip(high, free, strict=True)]
+
+    def given(scale: float) -> list[float]:
+        return [min(b, max(a, 1 / (1 + math.exp(-scale - o)))) for a, b, o in zip(low, high, odds, strict=True)]
+
+    below, above = -200.0 - max(odds), 200.0 - min(odds)
+    for _ in range(200):
+        middle = (below + above) / 2
+        below, above = (middle, above) if sum(given(middle)) < number else (below, middle)
+    return given((below + above) / 2)

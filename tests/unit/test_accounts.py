@@ -1,0 +1,100 @@
+"""Given exposures: they sum to the budget, keep every account within the slack, and equal those of the plain twin."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meritfair.core.errors import InputError
+from meritfair.model.accounts import account_pull, given_exposure
+from reference.accounts import plain_given
+
+SLACKS = (0.0, 0.05, 0.5, 1.0, 2.0, 10.0, math.inf)
+
+
+def shares(rng: np.random.Generator, n_arms: int, budget: int) -> np.ndarray:
+    """Return exposures between 0 and 1 that sum to the budget, some of them at the ends."""
+    due = rng.dirichlet(rng.choice([0.1, 1.0, 20.0], n_arms))
+    for _ in range(100):
+        due = np.minimum(1.0, due * budget / due.sum())
+    return due if abs(due.sum() - budget) < 1e-12 else np.full(n_arms, budget / n_arms)
+
+
+@given(seed=st.integers(0, 10**6), n_arms=st.integers(1, 30), slack=st.sampled_from(SLACKS), resting=st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_equals_the_plain_twin(seed, n_arms, slack, resting):
+    rng = np.random.default_rng(seed)
+    budget = int(rng.integers(0, n_arms + 1))
+    due = shares(rng, n_arms, budget) if budget else np.zeros(n_arms)
+    account = rng.uniform(-1, 1, n_arms) * (3.0 if math.isinf(slack) else 1.5 * slack)
+    wanted, free = rng.random(n_arms), rng.random(n_arms) < 0.6 if resting else np.ones(n_arms, bool)
+    found = given_exposure(wanted, account, due, slack, budget, free)
+    plain = plain_given(wanted, account, due, slack, budget, free.tolist(), account_pull(slack))
+    np.testing.assert_allclose(found, plain, atol=2e-8)
+    assert abs(found.sum() - min(budget, free.sum())) < 1e-12 * n_arms
+    assert found.min() >= 0
+    assert found.max() <= 1 + 1e-12
+    assert np.all(found[~free] == 0)
+
+
+@pytest.mark.parametrize("slack", [0.3, 2.0])
+@pytest.mark.parametrize("states", ["random", "hostile"])
+def test_accounts_stay_within_the_slack_for_any_states(slack, states):
+    rng = np.random.default_rng(1)
+    for n_arms, budget in ((1, 1), (2, 1), (7, 3), (40, 8)):
+        account, due = np.zeros(n_arms), shares(rng, n_arms, budget)
+        for step in range(500):
+            if step % 50 == 0:
+                due = shares(rng, n_arms, budget)
+            # hostile: who is ahead asks for more, and who is behind for less
+            wanted = rng.integers(0, 2, n_arms) if states == "random" else (account < 0).astype(float)
+            given_now = given_exposure(wanted, account, due, slack, budget)
+            account += due - given_now
+            assert np.abs(account).max() <= slack + 1e-9
+            assert abs(given_now.sum() - budget) < 1e-9
+        assert n_arms == budget or np.abs(account).max() > 0.01 * slack  # it makes use of the slack
+
+
+def test_no_slack_is_what_is_due():
+    due = np.array([0.7, 0.2, 0.1, 1.0])
+    found = given_exposure([0.9, 0.0, 0.5, 0.3], np.zeros(4), due, 0.0, 2)
+    np.testing.assert_allclose(found, due, atol=1e-15)
+
+
+def test_relabelled_arms_are_given_the_same():
+    rng = np.random.default_rng(3)
+    wanted, account, due = rng.random(12), rng.uniform(-1, 1, 12), shares(rng, 12, 5)
+    order = rng.permutation(12)
+    found = given_exposure(wanted, account, due, 1.0, 5)
+    np.testing.assert_allclose(
+        given_exposure(wanted[order], account[order], due[order], 1.0, 5), found[order], atol=1e-8
+    )
+
+
+def test_rules_win_over_slack():
+    due = np.full(4, 0.5)
+    rested = given_exposure(due, [0.5, 0.5, -0.5, -0.5], due, 0.5, 2, np.array([False, False, True, True]))
+    np.testing.assert_allclose(rested, [0, 0, 1, 1])  # the budget is spent on those who may be pulled
+    owed = given_exposure(due, [3.0, 3.0, 3.0, 1.0], due, 0.5, 2)  # owed more than can be given
+    np.testing.assert_allclose(owed, [0.5, 0.5, 0.5, 0.5])
+    nobody = given_exposure(due, np.zeros(4), due, 0.5, 2, np.zeros(4, bool))
+    np.testing.assert_array_equal(nobody, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"slack": -1.0}, "slack must be at least 0, got -1"),
+        ({"slack": math.nan}, "slack"),
+        ({"budget": -1}, "budget"),
+        ({"due": [0.5]}, "one number for each arm"),
+    ],
+)
+def test_refuses(change, said):
+    good = {"wanted": [0.5, 0.5], "account": [0.0, 0.0], "due": [0.5, 0.5], "slack": 1.0, "budget": 1}
+    with pytest.raises(InputError, match=said):
+        given_exposure(**{**good, **change})
