@@ -18,14 +18,8 @@ from scipy import stats
 import meritfair as mf
 from meritfair.core.arrays import AnyArray, FloatArray, IntArray, WordArray
 from meritfair.engine.bits import ALL
-from meritfair.engine.chains import (
-    Chains,
-    Tally,
-    new_chains,
-    new_tally,
-    start_states,
-    walk,
-)
+from meritfair.engine.chains import Chains, new_chains, start_states, walk
+from meritfair.engine.counting import Tally, new_tally
 from meritfair.engine.coverage import Coverage, coverage_gaps, new_coverage, note_episode
 from meritfair.engine.episodes import tightener
 from meritfair.engine.inclusion import include, new_race
@@ -56,8 +50,8 @@ from meritfair.engine.rules import BERNSTEIN, KL, MEAN, OPTIMISTIC, PAPER, PESSI
 from meritfair.engine.selection import smallest
 from meritfair.engine.steps import (
     NO_GROUPS,
-    Choosing,
     Groups,
+    StepPlan,
     Steps,
     choose_in_groups,
     choose_softly,
@@ -196,6 +190,14 @@ def xoshiro(state: list[int]) -> int:
     state[2] ^= t
     state[3] = rotated(state[3], 45)
     return result
+
+
+def hashed(key: int, place: int) -> int:
+    """Return number `place` of SplitMix64 from this state."""
+    z = (key + (place + 1) * 0x9E3779B97F4A7C15) & MASK
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
+    return z ^ (z >> 31)
 
 
 class Twin:
@@ -352,36 +354,24 @@ class Walker:
         self.seen: list[set[int]] = [set() for _ in states]
         self.waited, self.longest = [0] * n_arms, [0] * n_arms
 
-    def numbers(self, twin: Twin, pulls: list[int], horizon: int) -> list[list[tuple[int, int]]]:
+    def numbers(self, twin: Twin, lanes: int) -> list[list[tuple[int, int]]]:
         """Return the uniform number of each of 64 steps of each lane, in two parts.
 
-        The rest is drawn only if the first bits do not tell where both states would go; and not for a lane where it
-        would matter only beyond the last step.
+        The rest is a hash of its place in a block of lanes, with a key that is drawn for each block.
         """
         found: list[list[tuple[int, int]]] = []
-        n_arms = len(self.states)
-        for start in range(0, len(pulls), LANES):
-            block = range(start, min(start + LANES, len(pulls)))
-            tops = [twin.top_bits(i) for i in range(-(-len(block) // 4) * 4)]  # four generators at a time
-            for lane, numbers in zip(block, tops, strict=False):
-                limits, steps = self.limits[lane % n_arms], horizon - lane // n_arms * 64
-                still = [
-                    any(undecided(top, limits[state][(pulls[lane] >> h) & 1]) for state in (0, 1))
-                    for h, top in enumerate(numbers)
-                ]
-                finish = any(still[:steps])
-                found.append(
-                    [
-                        (top, xoshiro(twin.single) if finish and is_open else 0)
-                        for top, is_open in zip(numbers, still, strict=True)
-                    ]
-                )
+        for start in range(0, lanes, LANES):
+            block = min(LANES, lanes - start)
+            tops = [twin.top_bits(i) for i in range(-(-block // 4) * 4)]  # four generators at a time
+            key = xoshiro(twin.single)
+            for lane in range(block):
+                found.append([(top, hashed(key, 64 * lane + h)) for h, top in enumerate(tops[lane])])
         return found
 
     def walk(self, twin: Twin, pulls: list[int], horizon: int) -> int:
         """Move all arms through the steps; return how often an arm was good after a step."""
         n_arms, reward = len(self.states), 0
-        numbers = self.numbers(twin, pulls, horizon)
+        numbers = self.numbers(twin, len(pulls))
         for arm in range(n_arms):
             for step in range(horizon):
                 lane, h = step // 64 * n_arms + arm, step % 64
@@ -733,19 +723,18 @@ def _three_in_ten(memory: FloatArray, step: int) -> float:
 
 @kernel_of_tests
 def _play(
-    states: Any,
+    chains: Chains,
     tally: Tally,
     steps: Steps,
-    groups: Groups,
-    environment: Any,
-    rng: Any,
-    how: Choosing,
-    memory: FloatArray,
+    plan: StepPlan,
+    environment: WordArray,
+    rng: WordArray,
+    pulls: WordArray,
     budget: int,
     horizon: int,
     step: int,
 ) -> int:
-    return play_steps(states, tally, steps, groups, environment, rng, how, memory, budget, horizon, step)
+    return play_steps(chains, tally, pulls, steps, plan, environment, rng, budget, horizon, step, 1)
 
 
 @pytest.mark.slow
@@ -753,14 +742,14 @@ def test_steps_pull_the_largest_and_break_ties_at_random() -> None:
     n_arms, budget, horizon, episodes = 6, 3, 1000, 100
     rng = np.random.default_rng(10)
     transitions = rng.uniform(0.1, 0.9, (n_arms, 2, 2))
-    tally, steps = new_tally(n_arms), new_steps(transitions)
-    states, environment, rng_words = np.zeros(n_arms, np.uint64), source_of(11), source_of(12)
+    chains, tally, steps = new_chains(transitions, 1), new_tally(n_arms), new_steps(n_arms, 1)
+    environment, rng_words, pulls = source_of(11), source_of(12), np.zeros(n_arms, np.uint64)
     table = np.array([[0.0, 0.0, 0.0, 1.0, 1.0, -np.inf], [1.0, 1.0, 2.0, 0.0, -np.inf, -np.inf]])  # by state and arm
     memory = np.zeros((2 + horizon * episodes, 4 * n_arms + 1))
     memory[:2, :n_arms] = table
-    how = choosing(_rank_and_note, _note_pulls, _three_in_ten)
+    plan = StepPlan(choosing(_rank_and_note, _note_pulls, _three_in_ten), memory, NO_GROUPS)
     rewards = [
-        _play(states, tally, steps, NO_GROUPS, environment, rng_words, how, memory, budget, horizon, t * horizon)
+        _play(chains, tally, steps, plan, environment, rng_words, pulls, budget, horizon, t * horizon)
         for t in range(episodes)
     ]
     seen, pulled, following, before = (memory[2:, k * n_arms : (k + 1) * n_arms].astype(bool) for k in range(4))
@@ -804,11 +793,11 @@ def test_steps_pull_the_largest_and_break_ties_at_random() -> None:
 def _played(choose: Any, index: FloatArray, budget: int, steps_of_all: int, groups: Groups = NO_GROUPS) -> IntArray:
     """Return who was pulled at each of many steps, (steps, N), by an index that does not change."""
     n_arms = len(index)
-    steps, memory = new_steps(np.full((n_arms, 2, 2), 0.5)), np.zeros((2 + steps_of_all, 4 * n_arms + 1))
+    steps, memory = new_steps(n_arms, 1), np.zeros((2 + steps_of_all, 4 * n_arms + 1))
     memory[:2, :n_arms] = index
-    how = choosing(_rank_and_note, _note_pulls, None, choose)
-    states, tally = np.zeros(n_arms, np.uint64), new_tally(n_arms)
-    _play(states, tally, steps, groups, source_of(21), source_of(22), how, memory, budget, steps_of_all, 0)
+    plan = StepPlan(choosing(_rank_and_note, _note_pulls, None, choose), memory, groups)
+    chains, pulls = new_chains(np.full((n_arms, 2, 2), 0.5), 1), np.zeros(n_arms, np.uint64)
+    _play(chains, new_tally(n_arms), steps, plan, source_of(21), source_of(22), pulls, budget, steps_of_all, 0)
     return memory[2:, n_arms : 2 * n_arms].astype(np.int64)
 
 

@@ -199,8 +199,8 @@ def stage(function: _Function) -> _Function:
     """Compile a function that kernels call by its address: compiled once, kept, and only if it is used.
 
     What a kernel calls as such is optimised again inside each kernel that calls it. A stage is not, so
-    a large part of an episode that comes in several kinds should be one. Kernels call it by `call`, `call_real` or
-    `call_void`, by what it returns.
+    a large part of an episode that comes in several kinds should be one. Kernels call it by `call`, `call_user`,
+    `call_real` or `call_void`, by what it returns.
     """
     return _kept(function, no_cfunc_wrapper=True)
 
@@ -261,6 +261,7 @@ def _caller(returns: Any, *, may_raise: bool) -> Any:
 
 # Each calls a stage at its address, in a kernel; the arguments must be of just the types it was compiled for.
 call = _caller(numba.int64, may_raise=False)
+call_user = _caller(numba.int64, may_raise=True)  # a stage that itself calls what users bring along
 call_real = _caller(numba.float64, may_raise=True)
 call_void = _caller(numba.void, may_raise=True)
 

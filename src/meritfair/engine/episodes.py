@@ -21,8 +21,9 @@ import numpy as np
 from meritfair.core.arrays import FloatArray, IntArray, WordArray
 from meritfair.engine import rules
 from meritfair.engine.arrivals import draw_by_arrival
-from meritfair.engine.chains import Chains, Tally, new_chains, new_tally, start_states, walk
+from meritfair.engine.chains import Chains, new_chains, start_states, walk
 from meritfair.engine.compiling import address, call, expect, inlined, kernel
+from meritfair.engine.counting import Tally, new_tally
 from meritfair.engine.coverage import Coverage, new_coverage, note_episode
 from meritfair.engine.exact import draw_by_rounding, draw_systematically
 from meritfair.engine.inclusion import Race, include, new_race
@@ -327,9 +328,9 @@ def _steps_of_episode(
     _measure(settings, state, measures, t)
     pulled[:] = 0.0
     _count_pulls(tally, pulled)
-    states, rng, policy_rng = state.chains.state, state.environment_rng, state.policy_rng
-    choosing, memory, groups = plan.choosing, plan.memory, plan.groups
-    reward = play_steps(states, tally, steps, groups, rng, policy_rng, choosing, memory, budget, horizon, t * horizon)
+    chains, pulls, rng, policy_rng = state.chains, state.drawing.words[PULLS], state.environment_rng, state.policy_rng
+    first, at_once = t * horizon, state.at_once
+    reward = play_steps(chains, tally, pulls, steps, plan, rng, policy_rng, budget, horizon, first, at_once)
     _count_pulls(tally, pulled)
     return reward
 

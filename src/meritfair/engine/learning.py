@@ -13,8 +13,8 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray
 from meritfair.engine import rules
-from meritfair.engine.chains import Tally
 from meritfair.engine.compiling import call, inlined, part
+from meritfair.engine.counting import Tally
 from meritfair.engine.rules import BallRule
 from meritfair.engine.selection import smallest
 

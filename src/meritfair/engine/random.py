@@ -11,9 +11,14 @@ word gives the next bit of all of them, and a coin is decided at the first bit w
 After ``LEVELS`` bits, in one straight line, one coin in 2^LEVELS is still open; those few get the rest of their
 number in one piece. So every coin is exact to the last bit of its chance, and most cost two random bits.
 
+**The same coins for all.** Where the chances are not known beforehand, as a pull decides which one counts, the rest of
+a number is a hash of its place (`rest_of`), with a key that is drawn once for each block of 64 words. Then the numbers,
+and all that are drawn after them, do not depend on the chances that they are compared with.
+
 References
 ----------
 D. Blackman and S. Vigna, "Scrambled linear pseudorandom number generators", ACM Trans. Math. Softw. 47 (2021).
+G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA (2014).
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from meritfair.core.arrays import FloatArray, WordArray
-from meritfair.engine.bits import ALL, NONE, ONE, Word
+from meritfair.engine.bits import ALL, NONE, ONE, Word, trailing_zeros
 from meritfair.engine.compiling import part
 
 LANES = 64
@@ -159,6 +164,16 @@ def toss_words(source: WordArray, limits: WordArray, heads: WordArray, heads_fro
                 still &= still - ONE
             heads[first + i] = word
         start, first, left = start + n, first + n, left - n
+
+
+@part
+def rest_of(key: Word, lane: Any, bit: Word) -> Word:
+    """Return the rest of a number: a hash (that of SplitMix64) of its lane in a block, its bit, and the block's key."""
+    place = (lane << np.uint64(6)) + trailing_zeros(bit) + ONE
+    z = key + place * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 @part

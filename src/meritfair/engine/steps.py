@@ -1,8 +1,13 @@
 """Step by step: plans that look at the states, and perhaps learn, at every step.
 
-At each step a *ranker* gives every arm an index, a *chooser* picks K arms by it, and a *learner* learns from what
-happened; an *explorer* says how likely a step is one that explores. All four are stages, so the loop is compiled once
-for all plans, and a plan brings along only what is its own. A priority table is a ranker that looks into it.
+`play_steps` plays an episode, a word of 64 steps at a time. It makes the coins of the word ready, has a *player* go
+through its steps, and counts. Coins and counts are those of :mod:`meritfair.engine.coins`, the same for all plans. A
+player is a stage: at each step it chooses, writes down who is pulled, a bit for each arm, and has all arms moved.
+
+`play_by_index` is the player for plans of any kind. At each step a *ranker* gives every arm an index, a *chooser* picks
+K arms by it, and a *learner* learns from what happened; an *explorer* says how likely a step is one that explores. All
+four are stages, so the player is compiled once for all plans, and a plan brings along only what is its own. A priority
+table is a ranker that looks into it.
 """
 
 from __future__ import annotations
@@ -14,10 +19,23 @@ import numba
 import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray, WordArray
-from meritfair.engine.bits import ALL, Word
-from meritfair.engine.chains import Tally
-from meritfair.engine.compiling import address, call_real, call_void, expect, inlined, own_stage, part, stage
-from meritfair.engine.random import new_source, next_word, open_uniform, thresholds, uniform
+from meritfair.engine.bits import NONE, ONE
+from meritfair.engine.chains import Chains, new_chains
+from meritfair.engine.coins import Coins, count_word, make_coins, move, new_coins, pack, unpack
+from meritfair.engine.compiling import (
+    address,
+    call,
+    call_real,
+    call_user,
+    call_void,
+    expect,
+    inlined,
+    own_stage,
+    part,
+    stage,
+)
+from meritfair.engine.counting import Tally, new_tally
+from meritfair.engine.random import new_source, open_uniform, uniform
 from meritfair.engine.selection import smallest
 
 
@@ -28,12 +46,14 @@ class Choosing(NamedTuple):
     learner: int
     explorer: int
     chooser: int
+    maker: int  # of coins
+    player: int
+    counter: int
 
 
 class Steps(NamedTuple):
     """Room for plans that choose at each step."""
 
-    limits: WordArray  # (N, 2, 2), the transition probabilities as thresholds
     states: IntArray  # (N,)
     actions: IntArray  # (N,), 1 for those who are pulled
     next_states: IntArray  # (N,)
@@ -41,6 +61,7 @@ class Steps(NamedTuple):
     scratch: FloatArray  # (N,), to select in
     group_index: FloatArray  # (N,), the index of the arms of a group
     group_actions: IntArray  # (N,)
+    coins: Coins
 
 
 class Groups(NamedTuple):
@@ -59,12 +80,12 @@ class StepPlan(NamedTuple):
     groups: Groups
 
 
-def new_steps(transitions: FloatArray) -> Steps:
-    """Return the room for arms with these transition probabilities, shape (N, 2, 2)."""
-    n_arms = len(transitions)
+def new_steps(n_arms: int, words: int) -> Steps:
+    """Return the room for that many arms, and for coins of so many words at a time."""
     states, actions, next_states, group_actions = np.zeros((4, n_arms), np.int64)
     index, scratch, group_index = np.zeros((3, n_arms))
-    return Steps(thresholds(transitions), states, actions, next_states, index, scratch, group_index, group_actions)
+    coins = new_coins(n_arms, words)
+    return Steps(states, actions, next_states, index, scratch, group_index, group_actions, coins)
 
 
 def new_groups(groups: IntArray, quotas: IntArray) -> Groups:
@@ -150,14 +171,48 @@ def rank_by_table(
         index[arm] = table[arm, states[arm]]
 
 
-_LIKE = new_steps(np.full((1, 2, 2), 0.5))
+@stage
+def play_by_index(plan: StepPlan, steps: Steps, rng: WordArray, budget: int, bits: int, step: int) -> int:
+    """Play so many steps of a word, counted from `step`: rank, choose, move, learn; return -1 - step if NaN ends it.
+
+    While arms are ranked, the actions are those of the step before; those of the last step stay.
+    """
+    choosing, memory, coins = plan.choosing, plan.memory, steps.coins
+    states, actions, next_states = steps.states, steps.actions, steps.next_states
+    blocks, last = np.uint64(len(coins.pulls) >> 6), 0.0
+    unpack(coins.states, NONE, states)
+    for h in range(np.uint64(bits)):
+        exploring = False
+        if choosing.explorer != 0:
+            exploring = uniform(rng) < call_real(choosing.explorer, memory, step)
+        call_void(choosing.ranker, memory, states, actions, step, exploring, steps.index)
+        last = call_real(choosing.chooser, steps, plan.groups, rng, budget, last)
+        if np.isnan(last):
+            return -1 - step
+        pack(actions, coins.pulls, h * blocks)
+        move(coins, h)
+        unpack(coins.states, (h + ONE) * blocks, next_states)
+        if choosing.learner != 0:
+            call_void(choosing.learner, memory, states, actions, next_states)
+        for arm in range(len(states)):
+            states[arm] = next_states[arm]
+        step += 1
+    return 0
+
+
+# What stages are called with. Kernels that may call them are compiled before it is known whether they will.
+_CHAINS, _TALLY = new_chains(np.full((1, 2, 2), 0.5), 1), new_tally(1)
+_LIKE = new_steps(1, 1)
 _RNG = new_source(np.random.SeedSequence(0))
 _MEMORY = np.zeros((1, 1))
 _TO_RANK = _MEMORY, _LIKE.states, _LIKE.actions, 1, True, _LIKE.index
 _TO_LEARN = _MEMORY, _LIKE.states, _LIKE.actions, _LIKE.next_states
 _TO_EXPLORE = _MEMORY, 1
 _TO_CHOOSE = _LIKE, NO_GROUPS, _RNG, 1, 1.0
-for _arguments in (_TO_RANK, _TO_LEARN, _TO_EXPLORE, _TO_CHOOSE):
+_TO_MAKE = _CHAINS, _LIKE.coins, _RNG, 1, 1
+_TO_PLAY = StepPlan(Choosing(*range(7)), _MEMORY, NO_GROUPS), _LIKE, _RNG, 1, 1, 1
+_TO_COUNT = _CHAINS, _TALLY, _LIKE.coins, _RNG, 1
+for _arguments in (_TO_RANK, _TO_LEARN, _TO_EXPLORE, _TO_CHOOSE, _TO_MAKE, _TO_PLAY, _TO_COUNT):
     expect(*_arguments)
 
 
@@ -169,70 +224,41 @@ def choosing(rank: Any, learn: Any = None, explore: Any = None, choose: Any = ch
         learner=0 if learn is None else address(own_stage(learn), *_TO_LEARN, returns=numba.void),
         explorer=0 if explore is None else address(own_stage(explore), *_TO_EXPLORE, returns=numba.float64),
         chooser=address(choose, *_TO_CHOOSE, returns=numba.float64),
+        maker=address(make_coins, *_TO_MAKE),
+        player=address(play_by_index, *_TO_PLAY),
+        counter=address(count_word, *_TO_COUNT),
     )
-
-
-@part
-def _happens(rng: WordArray, limit: Word) -> bool:
-    """Toss one coin."""
-    return next_word(rng) < limit or limit == ALL
-
-
-@inlined
-def _move(steps: Steps, tally: Tally, rng: WordArray) -> int:
-    """Move all arms by one step and count; return how many are good after it."""
-    good = 0
-    for arm in range(len(steps.states)):
-        state, action = steps.states[arm], steps.actions[arm]
-        after = np.int64(_happens(rng, steps.limits[arm, state, action]))
-        steps.next_states[arm] = after
-        tally.visits[state, action, arm] += 1.0
-        tally.good[state, action, arm] += after
-        tally.seen[arm] |= 1 << (2 * state + action)
-        waited = (tally.waited[arm] + 1) * (1 - action)
-        tally.waited[arm] = waited
-        tally.longest_wait[arm] = max(tally.longest_wait[arm], waited)
-        good += after
-    return good
 
 
 @inlined
 def play_steps(
-    first_states: WordArray,
+    chains: Chains,
     tally: Tally,
+    pulls: WordArray,
     steps: Steps,
-    groups: Groups,
+    plan: StepPlan,
     environment_rng: WordArray,
     policy_rng: WordArray,
-    choosing: Choosing,
-    memory: FloatArray,
     budget: int,
     horizon: int,
     step: int,
+    at_once: int,
 ) -> int:
     """Play an episode's steps, counted from `step`; return the reward, or -1 - step if the index is NaN there.
 
-    While arms are ranked, the actions are those of the step before; those of the last step stay. `first_states` become
-    the states after the last step.
+    So many words are made at once as in the open loop, so that the coins are the same.
     """
-    states, actions, next_states = steps.states, steps.actions, steps.next_states
-    reward, last = 0, 0.0
-    for arm in range(len(states)):
-        states[arm] = np.int64(first_states[arm])
-    for _ in range(horizon):
-        exploring = False
-        if choosing.explorer != 0:
-            exploring = uniform(policy_rng) < call_real(choosing.explorer, memory, step)
-        call_void(choosing.ranker, memory, states, actions, step, exploring, steps.index)
-        last = call_real(choosing.chooser, steps, groups, policy_rng, budget, last)
-        if np.isnan(last):
-            return -1 - step
-        reward += _move(steps, tally, environment_rng)
-        if choosing.learner != 0:
-            call_void(choosing.learner, memory, states, actions, next_states)
-        for arm in range(len(states)):
-            states[arm] = next_states[arm]
-        step += 1
-    for arm in range(len(states)):
-        first_states[arm] = np.uint64(states[arm])
+    how, coins, reward, left = plan.choosing, steps.coins, 0, horizon
+    pack(chains.state, coins.states, NONE)
+    while left > 0:
+        words = min(at_once, (left + 63) // 64)
+        for word in range(words):
+            bits = min(left, 64)
+            call(how.maker, chains, coins, environment_rng, words, word)
+            ended = call_user(how.player, plan, steps, policy_rng, budget, bits, step)
+            if ended < 0:
+                return ended
+            reward += call(how.counter, chains, tally, coins, pulls, bits)
+            left -= bits
+            step += bits
     return reward

@@ -205,11 +205,10 @@ class _StepByStep:
     choosing: Choosing
     memory: FloatArray  # (runs, N, m)
     groups: list[Groups]
-    transitions: FloatArray
     learned: FloatArray | None = None  # the memory, if it is for the next episode too
 
     def play_run(self, run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray) -> None:
-        steps = new_steps(self.transitions[run])
+        steps = new_steps(len(state.chains.state), state.at_once)
         plan = StepPlan(self.choosing, self.memory[run], self.groups[run])
         play_steps_run(settings, plan, state, steps, measures, control)
         _check_reward(int(measures.reward.min(initial=0)))
@@ -259,7 +258,7 @@ def _playable(plan: Plan, problem: Problem, memory: FloatArray | None = None) ->
     if steps.groups is not None and steps.quotas is not None:
         quotas = np.broadcast_to(steps.quotas, (runs, steps.quotas.shape[-1]))
         groups = [new_groups(steps.groups, each) for each in quotas]
-    return _StepByStep(_compiled(steps), known, groups, problem.transitions, known if steps.remembers else None)
+    return _StepByStep(_compiled(steps), known, groups, known if steps.remembers else None)
 
 
 def _exposure(plan: Plan, problem: Problem) -> FloatArray | None:
@@ -326,15 +325,18 @@ class _Episode(NamedTuple):
     pulled: FloatArray  # (N,), how often each arm was pulled in the last episode
 
 
+def _new_episode(runs: _Runs, run: int, pulled: FloatArray) -> _Episode:
+    """Return where a run is before its first episode."""
+    state = runs.new_state(run)
+    return _Episode(state, new_steps(runs.problem.n_arms, state.at_once), runs.measures_of(run), pulled)
+
+
 def _play_by_episode(runs: _Runs, workers: int, progress: Callable[[int, int], None]) -> None:
     """Ask the policy for a plan before each episode, for all runs at once, and play it."""
     problem, rngs = runs.problem, runs.rngs()
     numbers, settings = range(problem.runs), [runs.settings(run) for run in range(problem.runs)]
     pulled = np.zeros((problem.runs, problem.n_arms))
-    at = [
-        _Episode(runs.new_state(run), new_steps(problem.transitions[run]), runs.measures_of(run), pulled[run])
-        for run in numbers
-    ]
+    at = [_new_episode(runs, run, pulled[run]) for run in numbers]
     memory = None
     with ThreadPoolExecutor(min(workers, problem.runs), thread_name_prefix="meritfair") as pool:
         for t in range(problem.episodes):
