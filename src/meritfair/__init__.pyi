@@ -38,6 +38,7 @@ from meritfair.model.merit import Power as Power
 from meritfair.model.posterior import Posterior as Posterior
 from meritfair.model.posterior import Prior as Prior
 from meritfair.model.posterior import fit_prior as fit_prior
+from meritfair.model.rules import Rules as Rules
 from meritfair.model.theory import information_limit as information_limit
 from meritfair.model.timing import best_good_share as best_good_share
 from meritfair.model.timing import good_share as good_share

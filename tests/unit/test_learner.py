@@ -155,7 +155,7 @@ def test_states_need_not_be_known_where_they_do_not_matter() -> None:
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        (3, "a policy must plan a Lottery, PriorityTable, Rotation or StepLearner, got 3"),
+        (3, "a policy must plan a Lottery, TimedLottery, PriorityTable, Rotation or StepLearner, got 3"),
         (None, "got None"),
         (Lottery(np.ones(4)), "the policy planned for 4 arms, but there are 5"),
         (Lottery(np.ones((1, 5))), r"planned for shape \(1, 5\), it must be \(5,\)"),
@@ -628,7 +628,8 @@ def test_a_memory_comes_back_to_a_learner_that_has_none_yet() -> None:
     values = learner.to_dict()
     gone = {name: [rows[1]] for name, rows in values["arms"].items() if rows is not None}
     fresh = stepwise().start(2, 1, seed=1, names=["Ada", "Cy"]).to_dict()
-    learner = Learner.from_dict({**fresh, "departed": {"Bo": {**gone, "truth": None, "reported": None}}}, stepwise())
+    nothing = dict.fromkeys(["truth", "reported", "account", "joined"])
+    learner = Learner.from_dict({**fresh, "departed": {"Bo": gone | nothing}}, stepwise())
     learner.join("Bo")
     assert memory_of(learner)[:, 0].tolist() == [0, 0, 1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import hashlib
 import json
 import multiprocessing
@@ -76,8 +77,8 @@ def test_a_damaged_file_is_never_taken_for_a_whole_one(damage: Callable[[str], s
 
 
 def test_a_file_of_another_format_is_told(saved: Path) -> None:
-    saved.write_text(saved.read_text().replace("meritfair-learner-3", "meritfair-learner-9"))
-    with pytest.raises(mf.FileError, match="its format is meritfair-learner-9, not meritfair-learner-3"):
+    saved.write_text(saved.read_text().replace("meritfair-learner-4", "meritfair-learner-9"))
+    with pytest.raises(mf.FileError, match="its format is meritfair-learner-9, not meritfair-learner-4"):
         Learner.load(saved)
 
 
@@ -187,7 +188,7 @@ def test_copies_of_a_learner_are_told_apart(twin: Callable[[Learner], Learner], 
     learner.save(saved)
 
 
-@pytest.mark.parametrize("content", ["{}", "not a learner", '{"format": "meritfair-learner-3"}'])
+@pytest.mark.parametrize("content", ["{}", "not a learner", '{"format": "meritfair-learner-4"}'])
 def test_what_is_something_else_is_not_replaced_unless_asked_for(content: str, saved: Path) -> None:
     learner, file = mf.MeritFair().start(3, 1, seed=1), saved.with_name("notes.json")
     file.write_text(content)
@@ -331,6 +332,11 @@ OLD = {  # what the version that has written a file drew next: names and exposur
         ("Dee", "Eve", [0.15384615384615385, 0.15384615384615385, 0.8461538461538461, 0.8461538461538461]),
         ("Dee", "Eve", [0.14285714285714285, 0.14285714285714285, 0.8571428571428572, 0.8571428571428572]),
     ],
+    3: [
+        ("Cy", "Eve", [0.4268962604162346, 0.5349591476865049, 0.32626792893479034, 0.7118766629624701]),
+        ("Cy", "Eve", [0.4268962604162346, 0.5349591476865049, 0.32626792893479034, 0.7118766629624701]),
+        ("Cy", "Eve", [0.36116908314688784, 0.6824640552771354, 0.45205802519150695, 0.5043088363844699]),
+    ],
 }
 
 
@@ -339,18 +345,29 @@ def test_a_file_of_an_earlier_format_resumes_as_it_would_have(written: int, tmp_
     file = tmp_path / "learner.json"
     file.write_bytes((DATA / f"learner-{written}.json").read_bytes())
     learner, other = Learner.load(file), Learner.load(file)
-    first, generation, departed = (5, 2, ()) if written == 1 else (8, 3, ("Bo",))
+    first, generation, departed = {1: (5, 2, ()), 2: (8, 3, ("Bo",)), 3: (8, 4, ("Bo",))}[written]
     assert (learner.names, learner.round, learner.departed) == (("Ada", "Cy", "Dee", "Eve"), first, departed)
     for *names, exposure in OLD[written]:
         choice = learner.choose([0, 1, 0, 1])
         assert (list(choice.names), choice.exposure.tolist()) == (names, exposure)
         learner.observe([0, 1, 0, 1], choice.actions, [1, 1, 0, 0], round=choice.round)
     learner.save(file)
-    assert json.loads(file.read_text())["format"] == "meritfair-learner-3"
+    assert json.loads(file.read_text())["format"] == "meritfair-learner-4"
     assert Learner.load(file).round == first + 3
     other.choose([0, 1, 0, 1])
     with pytest.raises(mf.FileError, match=f"holds generation {generation} of this learner"):
         other.save(file)
+
+
+def test_a_file_of_the_third_format_has_neither_accounts_nor_rules() -> None:
+    policy = mf.MeritFair(estimate="mean", design="exact", floor=0.05)
+    learner = Learner.load(DATA / "learner-3.json", policy)  # its settings are the same: a slack of 0
+    assert learner.account.tolist() == [0, 0, 0, 0]
+    assert not learner.rules
+    learner.join("Bo")
+    assert learner.choose().account.tolist() == [0, 0, 0, 0, 0]
+    again = Learner.load(DATA / "learner-3.json", dataclasses.replace(policy, slack=2.0), new_settings=True)
+    assert np.abs(again.choose([0, 1, 0, 1]).account).max() > 0.01
 
 
 def test_who_left_in_an_earlier_format_returns() -> None:
@@ -436,7 +453,7 @@ def test_no_content_of_a_file_is_trusted(tmp_path: Path) -> None:
     assert check_never_trusted(values, paths, tmp_path / "learner.json") > 0.6 * len(paths) * len(CHANGES)
 
 
-@pytest.mark.parametrize("written", [1, 2, 3])
+@pytest.mark.parametrize("written", [1, 2, 3, 4])
 def test_what_a_step_learner_is_to_remember_is_not_trusted(written: int, tmp_path: Path) -> None:
     old = DATA / f"learner-{written}.json"
     values = json.loads(old.read_text()) if old.exists() else kept(create("wiql"), tmp_path)
@@ -451,7 +468,7 @@ def test_what_a_step_learner_is_to_remember_is_not_trusted(written: int, tmp_pat
         (("names",), ["Ada", "Bo", "Dee"], "arms 1 and 3 have the same name, 'Bo'"),  # and has left
         (("names",), [], r"shape \(0, 2, 2\), got \(3, 2, 2\)"),
         (("horizon",), 0, "horizon must be at least 1, got 0"),
-        (("budget",), 9, "budget must be between 1 and 4, got 9"),
+        (("budget",), 9, "budget must be between 1 and the 4 arms, got 9"),
         (("round",), -1, "round must be between 0 and 9007199254740992, got -1"),
         (("round",), 4, "the last round reported must be between 0 and 4, got 5"),
         (("seed",), None, "seed must be a whole number, got None"),
@@ -463,6 +480,13 @@ def test_what_a_step_learner_is_to_remember_is_not_trusted(written: int, tmp_pat
         (("arms", "good", 0, 0, 0), 99, "good must be at most visits, got 99"),
         (("arms", "pulled", 0), 2, "pulled must be between 0 and 1, got 2"),
         (("arms", "turn", 0), "nan", "turn must be between 0 and .* got nan"),
+        (("arms", "account"), [0.0, "nan", 0.0], "account must be between .* got nan"),
+        (("arms", "joined"), [0, 0, -2], "joined must be between -1 and .* got -2"),
+        (("budget",), [0, 0], "budget must be above 0 in some round"),
+        (("budget",), [1, 9], "budget must be between 0 and the 4 arms in each round, got 9"),
+        (("rules",), {"cooldown": -1}, "cooldown must be between 0 and 1000000000, got -1"),
+        (("rules",), {"cool": 1}, "rules has no setting 'cool', did you mean 'cooldown'"),
+        (("rules",), [], r"rules must be a Mapping, got \[\]"),
         (("arms", "truth"), 3 * [[[0.5, 0.5], [0.5, 1.5]]], r"truth must be between 0 and 1, got 1\.5"),
         (("arms", "memory"), [[1.0], [1.0], [1.0]], "memory must have 9 numbers for each arm by this policy, got 1"),
         (("arms", "memory"), [[1.0]], r"memory must have the shape \(3, any\), got \(1, 1\)"),

@@ -10,8 +10,9 @@ import pytest
 import meritfair as mf
 from meritfair.engine.rules import EXACT, ROTATION, SEQUENTIAL, SYSTEMATIC
 from meritfair.model.allocation import learning_cap
-from meritfair.policies import Lottery, Plan, PriorityTable, Rotation, StepLearner, View
+from meritfair.policies import Lottery, Plan, PriorityTable, Rotation, StepLearner, TimedLottery, View
 from meritfair.policies.drawing import Observed, Situation
+from meritfair.policies.registry import from_settings
 
 RNG = np.random.default_rng(23)
 merit_fair: Any = mf.MeritFair  # takes bounds of any type
@@ -172,6 +173,7 @@ def test_step_learner_is_measured_by_what_it_does() -> None:
 
 def test_settings_are_plain_values() -> None:
     common = {"merit": {"kind": "exponential", "c": 2.0}, "design": "sequential", "floor": 0.0, "cap": 1.0}
+    common["slack"] = 0.0
     learning = {"delta": 0.01, "estimate": "optimistic", "ball": "paper"}
     assert mf.MeritFair(merit=mf.Exponential(2.0)).settings() == {**common, **learning}
     assert mf.FairOracle(merit=mf.Exponential(2.0)).settings() == common
@@ -182,6 +184,9 @@ def test_settings_are_plain_values() -> None:
     assert json.loads(json.dumps(bounded.settings()))["floor"] == [0.1, 0.2]
     assert hash(bounded) == hash(merit_fair(design="exact", floor=[0.1, 0.2]))
     assert mf.Random().settings() == {}
+    endless = mf.FairOracle(design="exact", slack=np.inf).settings()
+    assert json.loads(json.dumps(endless, allow_nan=False))["slack"] == "inf"
+    assert from_settings({"name": "fair-oracle", **endless}) == mf.FairOracle(design="exact", slack=np.inf)
 
 
 def test_lottery_weights_are_merits_on_any_scale() -> None:
@@ -290,10 +295,12 @@ def test_a_constant_policy_plans_the_same_whatever_it_sees(name: str) -> None:
 
 # ---- one step of a plan
 
+HELPED = np.array([[[0.1, 0.9], [0.9, 0.9]], [[0.5, 0.5], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]])  # by state 0, 1, none
+
 
 def situation(memory: Any = None) -> Situation:
-    names, nothing = ("Ada", "Bo", "Cy"), np.zeros(3, np.int64)
-    return Situation(names, nothing, np.array([True, True, False]), nothing, np.array([0.0, 1.0, 2.0]), memory, 4)
+    names, nothing, here = ("Ada", "Bo", "Cy"), np.zeros(3, np.int64), np.array([True, True, False])
+    return Situation(names, nothing, here, nothing, np.array([0.0, 1.0, 2.0]), memory, 4, np.zeros(3), here, here)
 
 
 def rank_by_memory(memory: Any, states: Any, last_actions: Any, step: int, exploring: bool, index: Any) -> None:
@@ -309,6 +316,9 @@ def learn_next_states(memory: Any, states: Any, actions: Any, next_states: Any) 
     ("plan", "exposure", "looks"),
     [
         (Lottery(np.array([3.0, 1.0, 4.0])), [0.75, 0.25, 0], False),
+        (TimedLottery(Lottery(np.array([3.0, 1.0, 4.0]), "exact")), [0.75, 0.25, 0], False),
+        (TimedLottery(Lottery(np.array([3.0, 1.0, 4.0]), "exact"), HELPED), [0.75, 0.25, 0], True),
+        (TimedLottery(Lottery(np.array([3.0, 1.0, 4.0]), "exact"), HELPED, 0.2), [0.95, 0.05, 0], True),
         (PriorityTable.of(np.array([1.0, 2.0, 3.0])), [0, 1, 0], False),
         (PriorityTable(np.array([[1.0, 0.0], [1.0, 9.0], [3.0, 3.0]])), [0.5, 0.5, 0], True),
         (PriorityTable(np.array([[0.0, 9.0], [np.log(3), 9.0], [3.0, 9.0]]), soft=True), [0.25, 0.75, 0], True),

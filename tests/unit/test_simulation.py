@@ -410,7 +410,7 @@ def test_policy_in_plain_python() -> None:
         (lambda: Lottery(np.array([1.0, 1.0, np.nan, 1.0])), "got nan for arm 2"),
         (lambda: PriorityTable(np.ones(4)), r"index must have shape \(\.\.\., N, 2\) by arm and state, got \(4,\)"),
         (lambda: PriorityTable(np.full((4, 2), np.nan)), "got nan for arm 0"),
-        (lambda: np.ones(4), "a policy must plan a Lottery, PriorityTable, Rotation or StepLearner"),
+        (lambda: np.ones(4), "a policy must plan a Lottery, TimedLottery, PriorityTable, Rotation or StepLearner"),
     ],
 )
 def test_a_plan_that_cannot_be_played_is_refused(plan: Any, message: str) -> None:

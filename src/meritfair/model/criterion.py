@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeAlias, TypeVar
@@ -121,6 +122,8 @@ def plain(settings: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Merit):
         return value.settings()
+    if isinstance(value, float) and math.isinf(value):
+        return str(value)  # JSON has no such number
     return list(value) if isinstance(value, tuple) else value
 
 

@@ -25,6 +25,7 @@ from meritfair.core.errors import InputError
 from meritfair.model.criterion import Criterion, plain
 
 Budget = int | tuple[int, ...]  # the same in all rounds, or one for each of some rounds, which repeat
+_MOST_ROUNDS = 1_000_000_000
 
 
 class Standing(NamedTuple):
@@ -63,8 +64,8 @@ class Rules:
     accrue: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cooldown", check_whole("cooldown", self.cooldown, 0))
-        object.__setattr__(self, "warmup", check_whole("warmup", self.warmup, 0))
+        object.__setattr__(self, "cooldown", check_whole("cooldown", self.cooldown, 0, _MOST_ROUNDS))
+        object.__setattr__(self, "warmup", check_whole("warmup", self.warmup, 0, _MOST_ROUNDS))
         object.__setattr__(self, "once", check_flag("once", self.once))
         object.__setattr__(self, "accrue", check_flag("accrue", self.accrue))
 

@@ -25,6 +25,7 @@ from meritfair.policies.simple import Random as Random
 from meritfair.policies.simple import RoundRobin as RoundRobin
 from meritfair.policies.soft_fair import SoftFair as SoftFair
 from meritfair.policies.thompson_whittle import ThompsonWhittle as ThompsonWhittle
+from meritfair.policies.timed import TimedLottery as TimedLottery
 from meritfair.policies.uc_whittle import UCWhittle as UCWhittle
 from meritfair.policies.view import View as View
 from meritfair.policies.whittle import Myopic as Myopic

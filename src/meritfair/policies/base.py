@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from meritfair.core.errors import InputError
 from meritfair.datasets.logs import StateLog
 from meritfair.engine.rules import Rule
 from meritfair.model.criterion import Confidence, Criterion, plain
+from meritfair.model.rules import Rules, check_rules
 from meritfair.policies.learner import Learner
 from meritfair.policies.plans import Plan
 from meritfair.policies.record import Record, first_arms
@@ -60,13 +61,14 @@ class Policy(ABC):
     def start(
         self,
         n_arms: int | None = None,
-        budget: int | None = None,
+        budget: int | Sequence[int] | None = None,
         seed: int | None = None,
         *,
         horizon: int = 1,
         names: Iterable[str] | None = None,
         transitions: npt.ArrayLike | None = None,
         history: StateLog | None = None,
+        rules: Rules | None = None,
     ) -> Learner:
         """Start live use of the policy: a learner that chooses round by round.
 
@@ -74,8 +76,9 @@ class Policy(ABC):
         ----------
         n_arms : int, optional
             How many arms there are at first; by default as many as `names`, `transitions` or `history` have.
-        budget : int
-            Arms pulled in a round, if that many are available.
+        budget : int or sequence of int
+            Arms pulled in a round, if that many are available; or one number for each of some rounds, which repeat.
+            Of these, some may be 0.
         seed : int, optional
             Fixes every draw; None takes a new one from the system, which `Learner.seed` then tells.
         horizon : int
@@ -88,10 +91,14 @@ class Policy(ABC):
             What was recorded before: all its transitions are taken in, in order. Arms that it does not name are
             unknown; those that it names and `names` does not have left, and bring what was seen of them when they
             join.
+        rules : Rules, optional
+            Who may be pulled, besides those who are away; by default everyone.
         """
         check_name(self)
         found, rows = first_arms(n_arms, names, transitions, history)
-        return Learner(self, Record.new(found, rows, budget, seed, horizon), history=history)
+        record = Record.new(found, rows, budget, seed, horizon, check_rules(rules))
+        record.rules.check(len(rows), record.budget, self.criterion)
+        return Learner(self, record, history=history)
 
     def settings(self) -> dict[str, Any]:
         """Return the policy's settings as plain values, for results and files."""

@@ -18,6 +18,7 @@ class Step:
     exposure: FloatArray
     pulled: BoolArray
     memory: FloatArray | None  # after the step
+    due: FloatArray  # the same as the exposure, unless the plan keeps accounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +32,25 @@ class Situation:
     turn: FloatArray  # grows with the step of the last pull
     memory: FloatArray | None  # (N, m), of a step learner
     step: int  # steps before this one
+    account: FloatArray  # what each was due so far, less what it was given
+    free: BoolArray  # who of those available may be pulled by the rules
+    entitled: BoolArray  # who is due something
+    most_due: float = 1.0  # at this step, by the rules
+
+    @classmethod
+    def start(cls, names: tuple[str, ...], states: IntArray) -> Situation:
+        """Return the first step of arms who are all there."""
+        n, here = len(names), np.ones(len(names), np.bool_)
+        return cls(names, states, here, np.zeros(n, np.int64), np.zeros(n), None, 0, np.zeros(n), here, here)
 
     def draw(self, how: Draw, budget: int, rng: np.random.Generator) -> Step:
-        """Draw among those available; the others have an exposure of 0."""
+        """Draw among those who are free; the others have an exposure of 0."""
         exposure, pulled = np.zeros(len(self.names)), np.zeros(len(self.names), np.bool_)
-        most = min(budget, int(self.available.sum()))
+        most = min(budget, int(self.free.sum()))
         if most > 0:
-            here = how.among(self.available, most)
-            exposure[self.available], pulled[self.available] = here.exposure(most), here.draw(most, rng)
-        return Step(exposure, pulled, self.memory)
+            here = how.among(self.free, most)
+            exposure[self.free], pulled[self.free] = here.exposure(most), here.draw(most, rng)
+        return Step(exposure, pulled, self.memory, exposure)
 
 
 class Observed(NamedTuple):

@@ -39,12 +39,14 @@ from meritfair.core.storage import check_suffix
 from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
+from meritfair.model.rules import Budget, Rules
 from meritfair.policies import learner_file
 from meritfair.policies.by_name import UNKNOWN, Bits, bits
 from meritfair.policies.drawing import Observed, Situation
 from meritfair.policies.plans import Plan, check_plan
 from meritfair.policies.record import Origin, Record, as_list, check_names, generator
 from meritfair.policies.rows import Known, Rows, part
+from meritfair.policies.timed import with_accounts
 from meritfair.policies.view import Planner, View
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -78,6 +80,12 @@ class Choice:
         pulled.
     round : int
         The number of the round, from 1.
+    due : ndarray, shape (N,)
+        The exposure that each arm was due in this round. It is the same as `exposure` unless the policy is fair over
+        time, or rules kept someone from being pulled.
+    account : ndarray, shape (N,)
+        What each arm was due since it joined less what it was given, in pulls, after this round: above 0 it is owed
+        something.
     """
 
     arms: IntArray
@@ -85,6 +93,8 @@ class Choice:
     actions: IntArray
     exposure: FloatArray
     round: int
+    due: FloatArray
+    account: FloatArray
 
 
 class Learner:
@@ -125,6 +135,8 @@ class Learner:
         self._check_memory()
         if origin is not None:
             self._plan = self._plan_from(origin, generator(origin.rng))
+        for each in record.cycle:
+            self._check_quotas(self._plan, each)
         if history is not None:
             self._take_in_history(history)
 
@@ -139,9 +151,20 @@ class Learner:
             raise InputError(f"memory must have {width} numbers for each arm by this policy, got {found}")
 
     @property
-    def budget(self) -> int:
-        """Arms pulled in a round, if that many are available."""
+    def budget(self) -> Budget:
+        """Arms pulled in a round, if that many are available; or one number for each of some rounds, which repeat."""
         return self._record.budget
+
+    @property
+    def rules(self) -> Rules:
+        """Who may be pulled, besides those who are away."""
+        return self._record.rules
+
+    @property
+    def account(self) -> FloatArray:
+        """What each arm was due since it joined, less what it was given, in pulls; shape (N,)."""
+        with self._lock:
+            return self._record.arms.account.copy()
 
     @property
     def horizon(self) -> int:
@@ -185,7 +208,7 @@ class Learner:
     # ---- choosing
 
     @_one_at_a_time
-    def choose(self, states: Bits | None = None, available: Bits | None = None) -> Choice:
+    def choose(self, states: Bits | None = None, available: Bits | None = None, budget: int | None = None) -> Choice:
         """Draw who is pulled in the next round.
 
         Parameters
@@ -196,6 +219,8 @@ class Learner:
         available : array_like of bool, shape (N,), or by name, optional
             Who can be pulled; by default everyone. It must be given for each arm. If fewer than the budget are
             available, all of them are pulled; by a plan with quotas, of each group no more than its quota.
+        budget : int, optional
+            Arms pulled in this round alone, from 0; by default that of the learner.
 
         Notes
         -----
@@ -210,17 +235,34 @@ class Learner:
             origin = self._origin_now(rows.known(), now)
             plan = self._plan_from(origin, rng)
             memory = plan.begin(memory)
-        if plan.looks_at_states:
-            self._check_known(now, can)
-        here = Situation(record.names, now, can, rows.pulled.copy(), rows.turn.copy(), memory, record.round)
-        step = plan.play(here, record.budget, rng)
+        spent = record.budget_now if budget is None else check_whole("budget", budget, 0)
+        self._check_quotas(plan, spent)
+        here = self._situation(now, can, memory, record.most_due(spent))
+        if plan.needs_states:
+            self._check_known(now, here.free)
+        played = with_accounts(plan) if record.rules or rows.account.any() else plan
+        step = played.play(here, spent, rng)
         # only now does anything change
         places = np.flatnonzero(step.pulled)
         rows.note_pulls(places, record.round + 1, rng)
+        rows.account = rows.account + (step.due - step.exposure)
         rows.memory, record.rng, record.round = step.memory, rng, record.round + 1
         self._plan, self._origin, self._changed = plan, origin, True
-        chosen = tuple(record.names[arm] for arm in places)
-        return Choice(places, chosen, step.pulled.astype(np.int64), step.exposure, record.round)
+        chosen, done = tuple(record.names[arm] for arm in places), step.pulled.astype(np.int64)
+        return Choice(places, chosen, done, step.exposure, record.round, step.due, rows.account.copy())
+
+    def _situation(self, states: IntArray, available: BoolArray, memory: FloatArray | None, most: float) -> Situation:
+        """Return the arms at the next round; at most that much is due to each."""
+        record, rows = self._record, self._record.arms
+        standing = record.rules.standing(available, rows.last_pull, rows.joined, record.round + 1)
+        before = rows.pulled.copy(), rows.turn.copy(), memory, record.round, rows.account.copy()
+        return Situation(record.names, states, available, *before, *standing, most)
+
+    def _check_quotas(self, plan: Plan, budget: int) -> None:
+        """Refuse a budget that a plan with quotas was not made for."""
+        whole = self._largest_budget(self.n_arms)
+        if not plan.takes_any_budget and min(budget, self.n_arms) != whole:
+            raise InputError(f"the policy {self.policy.name} has quotas for a budget of {whole}, got {budget}")
 
     def _bits(self, name: str, values: Bits | None) -> IntArray:
         return bits(name, values, self._record.names, self._record.departed)
@@ -251,11 +293,15 @@ class Learner:
 
     def _plan_from(self, origin: Origin, rng: np.random.Generator) -> Plan:
         """Return the plan that the policy makes from this."""
-        rows, budget = origin.rows, min(self.budget, len(origin.rows))
+        rows, budget = origin.rows, self._largest_budget(len(origin.rows))
         if self.policy.oracle and np.isnan(rows.truth).any():
             raise InputError(f"the policy {self.policy.name} knows the true arms: give their transitions")
         view = View(rows.counts, origin.episode, budget, rows.truth, (rng,), origin.states, rows.memory, origin.round)
         return check_plan(self.policy.plan(view), len(rows), budget)
+
+    def _largest_budget(self, n_arms: int) -> int:
+        """Return the largest budget of any round, which plans are made for."""
+        return min(max(self._record.cycle), n_arms)
 
     def _tried(self, rows: Rows) -> Plan:
         """Return the plan for arms of which nothing is remembered, which is not followed; no random number is used."""
@@ -318,7 +364,7 @@ class Learner:
             here = places[arms] >= 0
             self._take_in(Observed(places[arms[here]], *(values[here] for values in outcomes)))
         for arm in np.flatnonzero(places < 0):
-            rows = Rows.none(1)
+            rows = Rows.stranger()
             rows.visits[0], rows.good[0] = history.counts.visits[arm], history.counts.good[arm]
             self._record.departed[history.arms[arm]] = rows
 
@@ -334,8 +380,9 @@ class Learner:
         record, new = self._record, self._new_names(names)
         everyone = (*record.names, *new)
         check_names(everyone)
-        parts = [record.arms, *(record.departed.get(name) or Rows.none(1) for name in new)]
-        rows = Rows.joined(parts)
+        parts = [record.arms, *(record.departed.get(name) or Rows.stranger() for name in new)]
+        rows = Rows.together(parts)
+        rows.note_joined(record.round)
         if transitions is not None:
             rows.truth[self.n_arms :] = Arms(transitions, new).transitions
         tried = self._tried(rows)

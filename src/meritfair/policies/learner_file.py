@@ -6,7 +6,7 @@ same learner, or the same. So of two programs that load one file, learn, and sav
 is lost silently.
 
 **Formats.** The first had neither departed arms, nor reported rounds, nor generations. The second kept the state of the
-generator as "luck", which is "rng" now. Both are upgraded when they are read.
+generator as "luck", which is "rng" now. The third had neither accounts nor rules. All are upgraded when they are read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from meritfair.core.storage import check_readable, locked, write_whole
 from meritfair.policies.rows import part
 from meritfair.policies.view import Planner
 
-FORMAT = "meritfair-learner-3"
+FORMAT = "meritfair-learner-4"
+_THIRD_FORMAT = "meritfair-learner-3"
 _SECOND_FORMAT = "meritfair-learner-2"
 _FIRST_FORMAT = "meritfair-learner-1"
 
@@ -44,7 +45,7 @@ def read(file: Path) -> dict[str, Any]:
     check_readable(file)
     try:
         values = json.loads(file.read_bytes())
-        content = unseal(values, FORMAT, _SECOND_FORMAT, _FIRST_FORMAT)
+        content = unseal(values, FORMAT, _THIRD_FORMAT, _SECOND_FORMAT, _FIRST_FORMAT)
         return upgraded({"format": values["format"], **content}, values["digest"])
     except Exception as error:  # damaged bytes can make a reader fail in any way
         raise FileError(file, f"does not hold a whole learner saved by meritfair ({error})") from error
@@ -56,11 +57,26 @@ def upgraded(values: Any, digest: str = "") -> dict[str, Any]:
         raise InputError(f"a learner is described by a mapping, got {type(values).__name__}")
     if values.get("format") == FORMAT:
         return dict(values)
-    if values.get("format") != _SECOND_FORMAT:
+    if values.get("format") not in (_SECOND_FORMAT, _THIRD_FORMAT):
         arms = part(values, "arms")
         known = {**arms, "reported": None} if isinstance(arms, Mapping) else arms
         values = {**values, "arms": known, "departed": {}, "saves": [[digest, 1]] if digest else []}
-    return {**_with_rng(values), "format": FORMAT}
+    return {**_with_accounts(_with_rng(values)), "format": FORMAT}
+
+
+def _with_accounts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description in which nobody has an account yet, there are no rules, and policies have no slack."""
+    given = {name: part(values, name) for name in ("arms", "departed", "policy")}
+    if isinstance(given["departed"], Mapping):
+        given["departed"] = {name: _with(rows, account=None, joined=None) for name, rows in given["departed"].items()}
+    given["arms"] = _with(given["arms"], account=None, joined=None)
+    if isinstance(given["policy"], Mapping) and given["policy"].get("name") in ("merit-fair", "fair-oracle"):
+        given["policy"] = _with(given["policy"], slack=0.0)
+    return {**values, **given, "rules": None}
+
+
+def _with(values: Any, **more: Any) -> Any:
+    return {**values, **more} if isinstance(values, Mapping) else values
 
 
 def _with_rng(values: Any) -> Any:

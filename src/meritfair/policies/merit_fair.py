@@ -16,6 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import check_choice
 from meritfair.engine.rules import LOTTERY, Rule
 from meritfair.model.allocation import learning_cap
@@ -26,7 +29,23 @@ from meritfair.model.exposure import DESIGNS
 from meritfair.model.merit import Exponential, Merit
 from meritfair.policies.base import Estimator
 from meritfair.policies.plans import Lottery
+from meritfair.policies.timed import TimedLottery, slack_setting
 from meritfair.policies.view import View
+
+
+def exploration(visits: IntArray) -> FloatArray:
+    r"""Return which part of an arm's exposure does not depend on its state, shape (..., N), so that it keeps learning.
+
+    If pulls came in one state alone, what a pull does in the other would never be seen. With n visits of the rarest
+    state and action of an arm, this part is :math:`1 / \sqrt{1 + n}`.
+
+    Examples
+    --------
+    >>> exploration(np.array([[[0, 4], [9, 2]], [[3, 8], [9, 4]]]))
+    array([1. , 0.5])
+    """
+    rarest = np.asarray(visits).min(axis=(-2, -1))
+    return np.asarray(1 / np.sqrt(1 + rarest))
 
 
 @dataclass(frozen=True)
@@ -49,6 +68,10 @@ class MeritFair(Estimator):
         the more often an arm was seen when it was not pulled (`learning_cap`).
     ball : {"paper", "bernstein", "kl"}
         How the ball is measured; the last two are tighter.
+    slack : float
+        How far an arm may be ahead of what it is due, or behind, in pulls, so that it is pulled when that helps most
+        (`TimedLottery`). 0 gives everyone what is due at every step; infinity is no limit. It needs a design other than
+        ``sequential``.
 
     Examples
     --------
@@ -62,6 +85,13 @@ class MeritFair(Estimator):
     array([0.656, 0.165, 0.179])
     >>> MeritFair().plan(view).exposure(1).round(3)  # optimism keeps exposures closer together
     array([0.501, 0.216, 0.283])
+
+    With slack, those whom a pull helps now have more than they are due; `FairOracle` shows it.
+
+    >>> learner = MeritFair(estimate="mean", design="exact", slack=1.0).start(n_arms=2, budget=1, seed=1)
+    >>> choice = learner.choose(states=[0, 1])
+    >>> choice.due, abs(choice.account).max() <= 1.0
+    (array([0.5, 0.5]), np.True_)
     """
 
     name: ClassVar[str] = "merit-fair"
@@ -73,27 +103,34 @@ class MeritFair(Estimator):
     floor: Bound = 0.0
     cap: Bound = 1.0
     ball: str = "paper"
+    slack: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "floor", self.criterion.floor)
         object.__setattr__(self, "cap", self.criterion.cap)
         super().__post_init__()
         check_choice("estimate", self.estimate, ESTIMATES)
+        object.__setattr__(self, "slack", slack_setting(self.slack, self.design))
 
     @property
     def criterion(self) -> Criterion:
         return Criterion(self.merit, self.design, self.floor, self.cap)
 
-    def plan(self, view: View) -> Lottery:
-        merit = self.merit(benefit(view.estimated_transitions(self.estimate, self.delta, self.ball)))
+    def plan(self, view: View) -> Lottery | TimedLottery:
+        arms = view.estimated_transitions(self.estimate, self.delta, self.ball)
+        merit = self.merit(benefit(arms))
         if self.design == "sequential":
             return Lottery(merit)  # Eq. (8)
         not_pulled = view.counts.visits[..., 0].sum(axis=-1)
-        return Lottery(merit, self.design, self.floor, learning_cap(not_pulled, view.budget, self.floor, self.cap))
+        cap = learning_cap(not_pulled, view.budget, self.floor, self.cap)
+        lottery = Lottery(merit, self.design, self.floor, cap)
+        if self.slack == 0:
+            return lottery
+        return TimedLottery(lottery, arms, self.slack, exploration(view.counts.visits))
 
     def rule(self) -> Rule | None:
         merit = self.merit.rule()
-        if merit is None:
+        if merit is None or self.slack > 0:
             return None
         estimate, design = ESTIMATES.index(self.estimate), DESIGNS.index(self.design)
         return Rule(LOTTERY, estimate, design, self.confidence.rule(), merit)

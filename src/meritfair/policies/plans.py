@@ -4,7 +4,7 @@ A *lottery* fixes a merit for each arm and draws K arms afresh at each step, by 
 pulls those who are next in line. They do not look at states, so the engine moves 64 steps at once. A *priority table*
 gives an index for each arm and state, and the K arms with the largest index are pulled (or are drawn softly by it, or
 a quota of each group); a *step learner* makes such an index anew at every step, and learns from what happened. These
-two are played step by step, compiled.
+two are played step by step, compiled. A fifth kind, the *timed lottery*, is in :mod:`meritfair.policies.timed`.
 
 In live use every plan has the same interface (`Plan.play`): at these states, among those available, with this budget,
 it gives an exposure for each arm and a draw with exactly these exposures. Arrays may carry leading axes for the engine,
@@ -32,6 +32,7 @@ from meritfair.model.exposure import DESIGNS, check_design, fair_exposure, merit
 from meritfair.policies.drawing import Draw, Mixture, Observed, Ranking, Situation, Step
 
 _SMALLEST = 1e-300  # a merit must be positive
+_ROUNDING = 1e-9  # by which floors may miss the budget
 
 
 class StepFunctions(NamedTuple):
@@ -48,7 +49,7 @@ class StepFunctions(NamedTuple):
 
 
 class Plan(ABC):
-    """What to do in the next episode: one of the four kinds of this module."""
+    """What to do in the next episode: one of the four kinds of this module, or a timed lottery."""
 
     @property
     @abstractmethod
@@ -107,8 +108,18 @@ class Plan(ABC):
 
     @property
     def looks_at_states(self) -> bool:
-        """Whether the states of all available arms must be known."""
+        """Whether who is pulled depends on the states of the arms."""
         return False
+
+    @property
+    def needs_states(self) -> bool:
+        """Whether it can be played only if the states of all available arms are known."""
+        return self.looks_at_states
+
+    @property
+    def takes_any_budget(self) -> bool:
+        """Whether it can be played with another budget than the one that it was made for."""
+        return True
 
     @abstractmethod
     def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
@@ -125,8 +136,9 @@ class Plan(ABC):
 
 def check_plan(plan: Any, n_arms: int, budget: int, runs: tuple[int, ...] = ()) -> Plan:
     """Return what a policy has planned, if it can be followed."""
-    if not isinstance(plan, (Lottery, PriorityTable, Rotation, StepLearner)):
-        raise InputError(f"a policy must plan a Lottery, PriorityTable, Rotation or StepLearner, got {plan!r}")
+    if not isinstance(plan, Plan):
+        kinds = "Lottery, TimedLottery, PriorityTable, Rotation or StepLearner"
+        raise InputError(f"a policy must plan a {kinds}, got {plan!r}")
     plan.check(n_arms, budget, runs)
     return plan
 
@@ -186,16 +198,31 @@ class Lottery(Plan):
     def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
         return now.draw(self, budget, rng)
 
-    def among(self, available: BoolArray, budget: int) -> Lottery:
-        """Return the lottery of the available arms; caps that are too low for that few are raised."""
+    def among(self, available: BoolArray, budget: int, highest: float = 1.0) -> Lottery:
+        """Return the lottery of the available arms, where no cap is above the highest.
+
+        Caps that are too low for that few are raised, and floors that are too high for a lower budget are reduced, each
+        in proportion.
+        """
         if self.drawn_by == SEQUENTIAL:
             return Lottery(self.merit[available])
-        floor = np.broadcast_to(np.asarray(self.floor), self.merit.shape)[available]
-        cap = np.broadcast_to(np.asarray(self.cap), self.merit.shape)[available]
-        n, most = len(cap), cap.sum()
+        cap = np.minimum(np.broadcast_to(np.asarray(self.cap), self.merit.shape)[available], highest)
+        n, most = len(cap) * highest, cap.sum()
         if most < budget:
-            cap = 1 - (1 - cap) * ((n - budget) / (n - most))
+            cap = highest - (highest - cap) * ((n - budget) / (n - most))
+        floor = np.minimum(np.broadcast_to(np.asarray(self.floor), self.merit.shape)[available], cap)
+        if floor.sum() > budget + _ROUNDING:
+            floor = floor * (budget / floor.sum())
         return Lottery(self.merit[available], self.design, floor, cap)
+
+    def due(self, entitled: BoolArray, budget: int, highest: float = 1.0) -> FloatArray:
+        """Return what each arm is due at a step, shape (N,): nothing if it is not entitled, at most the highest."""
+        due, number = np.zeros(self.merit.shape), int(entitled.sum())
+        if number * highest <= budget:
+            due[entitled] = highest
+        elif budget > 0:
+            due[entitled] = self.among(entitled, budget, highest).exposure(budget)
+        return due
 
     def draw(self, budget: int, rng: np.random.Generator) -> BoolArray:
         """Draw who is pulled at one step, shape (N,)."""
@@ -283,6 +310,10 @@ class PriorityTable(Plan):
     @property
     def looks_at_states(self) -> bool:
         return not np.array_equal(self.index[..., 0], self.index[..., 1])
+
+    @property
+    def takes_any_budget(self) -> bool:
+        return self.quotas is None
 
     def step_functions(self, memory: FloatArray | None) -> StepFunctions:  # noqa: ARG002
         from meritfair.engine.steps import choose_in_groups, choose_softly, choose_top, rank_by_table
@@ -393,7 +424,7 @@ class StepLearner(Plan):
         known = self.memory if now.memory is None else now.memory
         memory, otherwise = np.array(known, order="C"), np.array(known, order="C")  # ranking may change them
         chance, exploring = 0.0, False
-        if now.available.any():
+        if now.free.any():
             chance = 0.0 if self.explore is None else float(np.clip(self.explore(memory, now.step), 0.0, 1.0))
             exploring = bool(rng.random() < chance)
         how: Draw = self._ranking(now, memory, exploring)
@@ -404,7 +435,7 @@ class StepLearner(Plan):
 
     def _ranking(self, now: Situation, memory: FloatArray, exploring: bool) -> Ranking:
         index = np.full(self.n_arms, np.nan)
-        states = np.maximum(now.states, 0)  # those who are not available may be in any
+        states = np.maximum(now.states, 0)  # those who may not be pulled may be in any
         self.rank(memory, states, now.last_actions, now.step, exploring, index)
         missing = np.flatnonzero(np.isnan(index))
         if len(missing):

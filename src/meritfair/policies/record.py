@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from meritfair.core.arrays import IntArray
-from meritfair.core.checks import check_budget, check_whole
+from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
 from meritfair.core.seeding import fresh_seed, stream
 from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
+from meritfair.model.rules import Budget, Rules, check_budgets
 from meritfair.policies.learner_file import Saves, saves_of
 from meritfair.policies.rows import Known, Rows, array_of, part
 
@@ -47,7 +48,7 @@ class Origin:
 class Record:
     """All that a learner knows, apart from its policy and its plan."""
 
-    budget: int
+    budget: Budget
     horizon: int
     seed: int
     names: tuple[str, ...]
@@ -57,21 +58,40 @@ class Record:
     round: int = 0  # how many choices were made
     departed: dict[str, Rows] = field(default_factory=dict)  # what is kept of those who have left
     saves: Saves = ()
+    rules: Rules = field(default_factory=Rules)
 
     @classmethod
-    def new(cls, names: tuple[str, ...], arms: Rows, budget: Any, seed: int | None, horizon: int) -> Record:
-        """Return the record before the first round; budget, seed and horizon are those of `Policy.start`."""
-        number, steps, seed = check_budget(budget, len(arms)), check_whole("horizon", horizon, 1), fresh_seed(seed)
-        return cls(number, steps, seed, names, len(arms), stream(seed, "policy"), arms)
+    def new(
+        cls, names: tuple[str, ...], arms: Rows, budget: Any, seed: int | None, horizon: int, rules: Rules
+    ) -> Record:
+        """Return the record before the first round; budget, seed, horizon and rules are those of `Policy.start`."""
+        cycle, steps, seed = check_budgets(budget, len(arms)), check_whole("horizon", horizon, 1), fresh_seed(seed)
+        return cls(cycle, steps, seed, names, len(arms), stream(seed, "policy"), arms, rules=rules)
+
+    @property
+    def cycle(self) -> tuple[int, ...]:
+        """The budgets of rounds, which repeat."""
+        return (self.budget,) if isinstance(self.budget, int) else self.budget
+
+    @property
+    def budget_now(self) -> int:
+        """The budget of the next round."""
+        return self.cycle[self.round % len(self.cycle)]
+
+    def most_due(self, budget: int) -> float:
+        """Return the most that an arm is due by the rules in a round with this budget."""
+        return self.rules.most_due(budget, sum(self.cycle) / len(self.cycle))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain values."""
         return vars(self) | {
+            "budget": list(self.budget) if isinstance(self.budget, tuple) else self.budget,
             "names": list(self.names),
             "rng": self.rng.bit_generator.state,
             "arms": self.arms.to_dict(),
             "departed": {name: rows.to_dict() for name, rows in self.departed.items()},
             "saves": [list(each) for each in self.saves],
+            "rules": self.rules.settings(),
         }
 
     @classmethod
@@ -86,7 +106,7 @@ class Record:
         check_names((*names, *departed))
         numbered = check_whole("numbered", part(values, "numbered"), len(names))
         record = cls(
-            budget=check_whole("budget", part(values, "budget"), 1, numbered),
+            budget=check_budgets(part(values, "budget"), numbered),
             horizon=check_whole("horizon", part(values, "horizon"), 1),
             seed=check_whole("seed", part(values, "seed"), 0),
             names=tuple(names),
@@ -96,6 +116,7 @@ class Record:
             round=check_whole("round", part(values, "round"), 0, 2**53),
             departed={name: Rows.from_dict(rows, 1) for name, rows in departed.items()},
             saves=saves_of(values),
+            rules=Rules.from_settings(part(values, "rules")),
         )
         for rows in (arms, *record.departed.values()):
             check_whole("the last round reported", rows.last_reported, 0, record.round)

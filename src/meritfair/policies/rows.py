@@ -16,6 +16,7 @@ from meritfair.core.errors import InputError
 from meritfair.model.counts import Counts
 
 _BITS = 63  # of a word that stays positive
+_NEVER = -1  # joined
 
 
 # What each array holds of an arm: a shape, where None is any length, of which numbers, and their bounds.
@@ -27,8 +28,12 @@ _COLUMNS: dict[str, tuple[tuple[int | None, ...], type, float, float]] = {
     "pulled": ((), int, 0, 1),
     "turn": ((), float, 0, 2**53),
     "reported": ((None,), int, 0, 2**63 - 1),
+    "account": ((), float, -(2**53), 2**53),
+    "joined": ((), int, _NEVER, 2**53),
     "states": ((), int, -1, 1),
 }
+
+_ZERO_AT_FIRST = ("account", "joined")
 
 
 @dataclass
@@ -55,9 +60,11 @@ class Known:
         return type(self)(**own)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rows as plain values; None where nothing is known."""
+        """Return the rows as plain values; None where nothing is known, or there is nothing yet."""
         arrays = vars(self) | {"truth": None if np.isnan(self.truth).all() else self.truth}
-        return {name: None if rows is None or rows.size == 0 else _numbers(rows) for name, rows in arrays.items()}
+        empty = {name for name, rows in arrays.items() if rows is None or rows.size == 0}
+        empty |= {name for name in _ZERO_AT_FIRST if name in arrays and not arrays[name].any()}
+        return {name: None if name in empty else _numbers(rows) for name, rows in arrays.items()}
 
     @classmethod
     def from_dict(cls, values: Any, n_arms: int) -> Self:
@@ -65,7 +72,7 @@ class Known:
         nothing, rows = vars(Rows.none(n_arms)), dict[str, Any]()
         for field in dataclasses.fields(cls):
             given = part(values, field.name)
-            unknown = given is None and field.name in ("truth", "memory", "reported")
+            unknown = given is None and field.name in ("truth", "memory", "reported", *_ZERO_AT_FIRST)
             rows[field.name] = nothing[field.name] if unknown else array_of(field.name, given, n_arms)
         Counts(rows["visits"], rows["good"])  # checks that good is at most visits
         return cls(**rows)
@@ -78,21 +85,38 @@ class Rows(Known):
     pulled: IntArray  # (N,), at the last round
     turn: FloatArray  # (N,), grows with the round of the last pull; those pulled together stay in line
     reported: IntArray  # (N, w), a bit for each round: whether its outcome was taken in; 0 where rounds have no number
+    account: FloatArray  # (N,), what was due so far, less what was given
+    joined: IntArray  # (N,), how many rounds there were before it joined; -1 if it never did
 
     @classmethod
     def none(cls, n_arms: int, truth: FloatArray | None = None) -> Rows:
-        """Return the rows of arms of which nothing was seen yet."""
+        """Return the rows of arms who are there from the first round on, and of whom nothing was seen yet."""
         known = np.full((n_arms, 2, 2), np.nan) if truth is None else truth.copy()
-        visits, good = np.zeros((n_arms, 2, 2), np.int64), np.zeros((n_arms, 2, 2), np.int64)
-        return cls(known, visits, good, None, np.zeros(n_arms, np.int64), np.zeros(n_arms), visits[:, 0, :0].copy())
+        visits, good = np.zeros((2, n_arms, 2, 2), np.int64)
+        (pulled, joined), (turn, account) = np.zeros((2, n_arms), np.int64), np.zeros((2, n_arms))
+        return cls(known, visits, good, None, pulled, turn, visits[:, 0, :0].copy(), account, joined)
 
     @classmethod
-    def joined(cls, parts: Sequence[Rows]) -> Rows:
+    def stranger(cls) -> Rows:
+        """Return the row of an arm that has not joined yet."""
+        return dataclasses.replace(cls.none(1), joined=np.full(1, _NEVER))
+
+    @classmethod
+    def together(cls, parts: Sequence[Rows]) -> Rows:
         """Return all rows in order, without memory."""
         width = max(part.reported.shape[1] for part in parts)
         wide = [vars(part) | {"reported": _widened(part.reported, width)} for part in parts]
         names = [field.name for field in dataclasses.fields(cls) if field.name != "memory"]
         return cls(memory=None, **{name: np.concatenate([rows[name] for rows in wide]) for name in names})
+
+    def note_joined(self, number: int) -> None:
+        """Note after how many rounds those have joined who never had."""
+        self.joined[self.joined == _NEVER] = number
+
+    @property
+    def last_pull(self) -> IntArray:
+        """The round in which each was last pulled, 0 if never; shape (N,)."""
+        return self.turn.astype(np.int64)
 
     def known(self) -> Known:
         """Return a copy of what plans are made from."""
@@ -144,7 +168,7 @@ def array_of(name: str, given: Any, n_arms: int) -> Any:
     if array.ndim != len(shape) or any(b not in (a, None) for a, b in zip(array.shape, shape, strict=True)):
         words = ", ".join("any" if length is None else str(length) for length in shape)
         raise InputError(f"{name} must have the shape ({words}), got {array.shape}")
-    outside = array[(array < low) | (array > high) | (np.isnan(array) & (name == "turn"))]
+    outside = array[(array < low) | (array > high) | (np.isnan(array) & (name in ("turn", "account")))]
     if outside.size:
         raise InputError(f"{name} must be between {low} and {high}, got {outside.flat[0]}")
     return np.array(array, order="C")

@@ -1,0 +1,147 @@
+r"""The timed lottery: what each arm is due by a lottery, given when a pull helps most.
+
+At each step a lottery says what every arm is due, :math:`e_i`. What it is given, :math:`x_i`, depends on its state and
+on its account :math:`d_i`, what it was due less what it was given so far: :mod:`meritfair.model.accounts` says how. K
+arms are drawn with exactly the given exposures. So nobody is ever ahead or behind by more than `slack` pulls, whatever
+the states do, and however wrong the estimates are. With a slack of 0 it is the lottery itself.
+
+Where a rule forbids to pull someone who is due something, the account leaves the slack, and comes back as fast as
+exposures between 0 and 1 allow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from meritfair.core.arrays import FloatArray
+from meritfair.core.checks import probabilities
+from meritfair.core.errors import InputError
+from meritfair.engine.rules import SEQUENTIAL
+from meritfair.model.accounts import check_slack, given_exposure
+from meritfair.model.draws import draw_exposures
+from meritfair.model.timing import state_exposure
+from meritfair.policies.drawing import Situation, Step
+from meritfair.policies.plans import Lottery, Plan
+
+
+@dataclass(frozen=True)
+class TimedLottery(Plan):
+    """Give each arm what it is due by a lottery, when a pull helps most.
+
+    Parameters
+    ----------
+    lottery : Lottery
+        Says what each arm is due at a step; its design must be ``exact`` or ``systematic``.
+    transitions : ndarray, shape (..., N, 2, 2), optional
+        The arms, known or estimated, for which the exposures by state are chosen (`state_exposure`). Without them
+        states do not matter.
+    slack : float
+        How far an account may be from 0, in pulls; infinity is no limit.
+    explore : float or ndarray, shape (..., N)
+        Part of what is wanted that does not depend on the state, from 0 to 1, so that all states are seen with and
+        without a pull.
+
+    Examples
+    --------
+    Two arms that a pull helps in the bad state alone; the first is in it.
+
+    >>> arms = np.array([[[0.1, 0.9], [0.9, 0.9]]] * 2)
+    >>> plan = TimedLottery(Lottery([1.0, 1.0], "exact"), arms, slack=1.0)
+    >>> plan.exposure(1)  # what is due
+    array([0.5, 0.5])
+    >>> now = Situation.start(("Ada", "Bo"), states=np.array([0, 1]))
+    >>> plan.play(now, 1, np.random.default_rng(1)).exposure.round(2)
+    array([0.97, 0.03])
+    """
+
+    lottery: Lottery
+    transitions: FloatArray | None = None
+    slack: float = 0.0
+    explore: npt.ArrayLike = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.lottery, Lottery):
+            raise InputError(f"lottery must be a Lottery, got {self.lottery!r}")
+        if self.lottery.drawn_by == SEQUENTIAL:
+            raise InputError("a timed lottery needs the design 'exact' or 'systematic': accounts need exact draws")
+        object.__setattr__(self, "slack", check_slack(self.slack))
+        explore = probabilities("explore", self.explore)
+        object.__setattr__(self, "explore", float(explore) if explore.ndim == 0 else explore)
+        if explore.ndim:
+            self._check_shape("explore", explore.shape, ())
+        if self.transitions is not None:
+            object.__setattr__(self, "transitions", probabilities("transitions", self.transitions))
+            self._check_shape("transitions", np.shape(self.transitions), (2, 2))
+
+    def _check_shape(self, name: str, found: tuple[int, ...], own: tuple[int, ...]) -> None:
+        if found not in ((*self.shape, *own), (self.n_arms, *own)):
+            raise InputError(f"{name} must have shape {(*self.shape, *own)}, got {found}")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.lottery.shape
+
+    def check(self, n_arms: int, budget: int, runs: tuple[int, ...] = ()) -> None:
+        self.lottery.check(n_arms, budget, runs)
+
+    def share(self, budget: int) -> FloatArray:
+        return self.lottery.share(budget)
+
+    def exposure(self, budget: int) -> FloatArray:
+        return self.lottery.exposure(budget)
+
+    @property
+    def drawn_by(self) -> int:
+        return self.lottery.drawn_by
+
+    @property
+    def looks_at_states(self) -> bool:
+        return self.transitions is not None
+
+    @property
+    def needs_states(self) -> bool:
+        return False  # who is in an unknown state is given what is due
+
+    def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
+        due = self.lottery.due(now.entitled, budget, now.most_due)
+        wanted = self._wanted(due, now)
+        given = np.clip(given_exposure(wanted, now.account, due, self.slack, budget, now.free), 0.0, 1.0)
+        pulled = draw_exposures(given, rng=rng, design=self.lottery.design)[0]
+        return Step(given, pulled, now.memory, due)
+
+    def _wanted(self, due: FloatArray, now: Situation) -> FloatArray:
+        """Return the exposure that each arm would have at its state if only its long-run exposure mattered."""
+        if self.transitions is None:
+            return due
+        by_state = state_exposure(self.transitions, due)
+        wanted = np.where(now.states == 1, by_state[:, 1], by_state[:, 0])
+        mixed = wanted + np.asarray(self.explore) * (due - wanted)
+        return np.where(now.states < 0, due, mixed)
+
+
+def with_accounts(plan: Plan) -> Plan:
+    """Return a plan as it is played where arms have accounts: a lottery then makes up for what was missed.
+
+    A sequential draw cannot, unless all arms are alike, as it then has the exposures of an exact one.
+    """
+    if not isinstance(plan, Lottery):
+        return plan
+    if plan.drawn_by != SEQUENTIAL:
+        return TimedLottery(plan)
+    alike = not np.ptp(plan.merit, axis=-1).any()
+    return TimedLottery(replace(plan, design="exact")) if alike else plan
+
+
+def slack_setting(slack: Any, design: str) -> float:
+    """Return the slack of a policy that draws by this design, if it can have one; in files infinity is a text."""
+    number = check_slack(math.inf if isinstance(slack, str) and slack == "inf" else slack)
+    if number > 0 and design == "sequential":
+        raise InputError(
+            f"slack needs another design than 'sequential', got slack={number:g}: type design='exact' beside it"
+        )
+    return number
