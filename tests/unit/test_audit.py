@@ -379,7 +379,7 @@ def test_bounds_of_a_group_that_outgrows_its_first_round_are_wide_not_wrong() ->
 def test_facts_about_the_budget() -> None:
     rows: list[Row] = [(1, "a", 0.5, 1, ""), (1, "b", 0.5, 0, ""), (2, "a", 0.5, 1, ""), (2, "b", 0.5, 1, "")]
     rows += [(3, "a", 0.333, 0, ""), (3, "b", 0.333, 1, ""), (3, "c", 0.333, 0, "")]  # rounded, but meant to be 1
-    assert audit(make_log(rows)).budget == (1, 2, 1)
+    assert audit(make_log(rows)).budget == (1, 2, 1, 2, None, None)
 
 
 def test_a_verdict_in_words() -> None:

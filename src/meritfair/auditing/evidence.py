@@ -61,7 +61,8 @@ class Histories:
     """The rounds of each unit (an arm or a group), one unit after another, each in order of time.
 
     ``round`` and ``unit`` are numbers from 0; ``size`` is how many members took part, ``expected`` and ``drawn`` how
-    many were to be drawn and were, ``most`` how many could be; ``starts`` is where each unit begins.
+    many were to be drawn and were, ``most`` how many could be; ``starts`` is where each unit begins. ``due`` is what
+    was due, if the log says so.
     """
 
     unit: IntArray
@@ -71,6 +72,7 @@ class Histories:
     drawn: FloatArray
     most: FloatArray
     starts: IntArray
+    due: FloatArray | None
 
     @cached_property
     def deviation(self) -> FloatArray:
@@ -116,6 +118,7 @@ def histories(log: DrawLog, unit: IntArray, fixed_budget: bool) -> Histories:
         np.add.reduceat(log.drawn[order], begins),
         most,
         np.flatnonzero(np.diff(of_unit, prepend=-1)),
+        None if log.due is None else np.add.reduceat(log.due[order], begins),
     )
 
 

@@ -1,4 +1,4 @@
-"""The figure of an audit: evidence over the rounds, and shortfalls with their intervals."""
+"""The figure of an audit: evidence over the rounds, shortfalls with their intervals, and accounts if there are any."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meritfair.auditing.accounts import Accounts
 from meritfair.auditing.report import Audit
-from meritfair.core.figures import evenly, two_panels
+from meritfair.core.figures import evenly, two_panels, two_panels_and_one_below
 from meritfair.core.texts import for_figure
 
 if TYPE_CHECKING:
@@ -23,15 +24,23 @@ _MOST_LINES = 5  # groups in the panel of evidence
 def plot_audit(
     report: Audit, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None
 ) -> Figure:
-    """Draw the evidence over the rounds, and the shortfall of each group, or of the most suspicious arms."""
+    """Draw the evidence over the rounds, the shortfall of each group, or of the most suspicious arms, and accounts."""
     shown = min(_MOST_BARS, len(report.groups or report.arms))
+    height, account = max(4.4, 1.6 + 0.17 * shown), report.arms.account
+    side = "At the right" if account is None else "Top right"
     caption = (
-        f"{len(report.arms):,} arms in {len(report.rounds):,} rounds. At the right: dots are the draws; lines hold "
+        f"{len(report.arms):,} arms in {len(report.rounds):,} rounds. {side}: dots are the draws; lines hold "
         f"the truth, all at all times with probability {1 - report.alpha:g}; black is flagged."
     )
-    with two_panels(caption, max(4.4, 1.6 + 0.17 * shown), ax, figsize) as (figure, left, right):
+    if account is None:
+        with two_panels(caption, height, ax, figsize) as (figure, left, right):
+            _draw_course(left, report)
+            _draw_shortfall(right, report)
+        return figure
+    with two_panels_and_one_below(caption, (height, 3.2), ax, figsize) as (figure, left, right, below):
         _draw_course(left, report)
         _draw_shortfall(right, report)
+        _draw_accounts(below, report, account)
     return figure
 
 
@@ -67,5 +76,26 @@ def _draw_shortfall(axes: Axes, report: Audit) -> None:
     axes.set_yticks(range(len(shown)), [for_figure(table.names[k]) for k in shown])
     axes.set_ylim(-0.8, len(shown) - 0.2)
     some = f" of {len(shown)} of {len(table):,} {what}" if len(shown) < len(table) else f" of {what}"
-    axes.set(title=f"Shortfall{some}", xlabel="← drawn too often · stated exposure less probability · too seldom →")
+    axes.set(title=f"Shortfall{some}", xlabel="← too often · stated exposure less probability · too seldom →")
     axes.grid(visible=False, axis="y")
+
+
+def _draw_accounts(axes: Axes, report: Audit, account: Accounts) -> None:
+    """Draw the range of all accounts, the two that went farthest to each side, and the slack."""
+    looks = evenly(len(report.rounds))
+    rounds, slack = report.rounds[looks], report.slack
+    axes.fill_between(rounds, *account.envelope(looks), color="#CCCCCC", linewidth=0, label="all arms of the round")
+    for side, farthest in (("behind", account.largest), ("ahead", -account.least)):
+        k = int(farthest.argmax())
+        if farthest[k] > 0:
+            label = f"farthest {side}: {for_figure(account.names[k])}"
+            axes.plot(rounds, account.at(k, looks), label=label, linewidth=1.2)
+    axes.axhline(0, color="black", linewidth=1, linestyle=":")
+    extent = max(float(account.farthest.max()), 1e-3)
+    if slack is not None and math.isfinite(slack):
+        extent = max(extent, slack)
+        for bound, label in ((slack, f"slack of {slack:g}"), (-slack, "")):
+            axes.axhline(bound, color="black", linewidth=1, linestyle="--", label=label)
+    axes.set_ylim(-1.1 * extent, 1.65 * extent)  # room for the legend
+    axes.set(title="Accounts: due less given exposure", xlabel="round", ylabel="← ahead · pulls · behind →")
+    axes.legend(loc="upper left", ncols=2)

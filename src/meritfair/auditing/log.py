@@ -32,6 +32,9 @@ class DrawLog:
         Whether it was.
     group : sequence, optional
         The group of each row's arm, always the same for an arm.
+    due : array_like, optional
+        The exposure that the arm was due in that round, where it may differ from the one it was given: see `Accounts`.
+        Who is due something without taking part has a row with an exposure of 0.
 
     Attributes
     ----------
@@ -45,6 +48,8 @@ class DrawLog:
         The numbers of the rounds, in order.
     group : ndarray of int, or None
         For each arm the place of its group in ``group_names``.
+    due : ndarray, or None
+        For each row.
 
     Examples
     --------
@@ -64,22 +69,26 @@ class DrawLog:
         exposure: npt.ArrayLike,
         drawn: npt.ArrayLike,
         group: Sequence[Any] | AnyArray | None = None,
+        due: npt.ArrayLike | None = None,
     ) -> None:
         labels, stated = float_array("rounds", _as_numbers(rounds)), float_array("exposure", exposure)
-        hit = float_array("drawn", drawn)
+        hit, owed = float_array("drawn", drawn), None if due is None else float_array("due", due)
         self.names, arm = numbered(arms)
         self.group_names, row_group = numbered(() if group is None else group)
-        columns = [labels, arm, stated, hit, *([] if group is None else [row_group])]
+        columns = [labels, arm, stated, hit, *([] if group is None else [row_group]), *([] if owed is None else [owed])]
         if any(column.shape != (len(labels),) for column in columns):
-            raise InputError("rounds, arms, exposure, drawn and group must be lists of the same length")
+            raise InputError("rounds, arms, exposure, drawn, group and due must be lists of the same length")
         if len(labels) == 0:
             raise InputError("the log has no rows")
         _check_all("rounds must be whole numbers", labels, (labels == np.round(labels)) & (np.abs(labels) < 2**53))
         _check_all("exposure must lie between 0 and 1", stated, (stated >= 0) & (stated <= 1))
         _check_all("drawn must be 0 or 1", hit, (hit == 0) | (hit == 1))
+        if owed is not None:
+            _check_all("due must lie between 0 and 1", owed, (owed >= 0) & (owed <= 1))
         self.rounds, place = np.unique(labels.astype(np.int64), return_inverse=True)
         self.arm, self.round = frozen(arm), frozen(place.astype(np.int64))
         self.exposure, self.drawn = frozen(stated), frozen(hit)
+        self.due = None if owed is None else frozen(owed)
         twice = first_duplicate(place, arm)
         if twice:
             first, row = twice
@@ -108,7 +117,7 @@ class DrawLog:
 
 
 def read_draws(path: str | PathLike[str], group: str | None = None) -> DrawLog:
-    r"""Read a log from a .csv or .parquet file with the columns round, arm, exposure, drawn.
+    r"""Read a log from a .csv or .parquet file with the columns round, arm, exposure, drawn, and due if it is there.
 
     Parameters
     ----------
@@ -126,13 +135,15 @@ def read_draws(path: str | PathLike[str], group: str | None = None) -> DrawLog:
     ...     read_draws(file, group="sex").group_names
     ('f', 'm')
     """
-    table = read_table(path, "draws", ["round", "arm", "exposure", "drawn", *([group] if group is not None else [])])
+    required = ["round", "arm", "exposure", "drawn", *([group] if group is not None else [])]
+    table = read_table(path, "draws", required, [] if group == "due" else ["due"])
     rounds, arms = _as_numbers(table.rounds("round", 0)), table.text("arm")
     exposure = table.numbers("exposure", 0, 1)
     drawn = table.bits("drawn")
     groups = table.text(group) if group is not None else None
+    due = None if group == "due" else table.all_or_none("due", 0, 1)
     try:
-        return DrawLog(rounds, arms, exposure, drawn, groups)
+        return DrawLog(rounds, arms, exposure, drawn, groups, due)
     except RowError as bad:
         raise table.located(bad, group if bad.column == "group" else None) from None
 

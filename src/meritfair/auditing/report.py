@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from meritfair.auditing.accounts import TOLERANCE, Accounts, Extreme, Window, verdict
 from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError
@@ -33,11 +34,18 @@ class Violation(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """How many were drawn in a round; `uneven` counts rounds in which the exposures do not add up to that."""
+    """How many were drawn in a round.
+
+    `uneven` counts rounds in which the stated exposures do not add up to that, `uneven_due` those in which the due
+    exposures do not add up to the stated ones (None without any). The first such rounds are named.
+    """
 
     smallest: int
     largest: int
     uneven: int
+    first_uneven: int | None
+    uneven_due: int | None
+    first_uneven_due: int | None
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,8 @@ class AuditTable:
         Logarithms of the e-value now, and at its largest.
     flagged : ndarray of bool
         Whether the e-value ever reached 1/alpha. Then the overall one has reached it, too.
+    account : Accounts
+        What was due less what was given; None if the log does not say what was due.
     """
 
     names: tuple[str, ...]
@@ -115,6 +125,7 @@ class AuditTable:
     log_e: FloatArray
     log_largest: FloatArray
     flagged: BoolArray
+    account: Accounts | None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -143,7 +154,8 @@ class AuditTable:
         """Return the table as columns of plain values; the first is called `what`."""
         names = ("members", "rounds", "turns", "entitled", "drawn", "shortfall", "low", "high")
         evidence = ("e_value", "largest", "p_value", "stake", "flagged")
-        return {what: list(self.names), **{name: getattr(self, name).tolist() for name in (*names, *evidence)}}
+        own = {name: getattr(self, name).tolist() for name in (*names, *evidence)}
+        return {what: list(self.names), **own, **({} if self.account is None else self.account.columns())}
 
     def rows(self, what: str) -> list[dict[str, Any]]:
         """Return the table as rows of plain values."""
@@ -184,10 +196,13 @@ class Audit:
     budget : Budget
     rounds : ndarray
         The numbers of the rounds.
+    slack : float or None
+        How far from 0 the account of an arm may be.
     """
 
     alpha: float
     fixed_budget: bool
+    slack: float | None
     overall: Evidence
     arms: AuditTable
     groups: AuditTable | None
@@ -199,6 +214,28 @@ class Audit:
     _groups: tuple[tuple[IntArray, FloatArray], ...]
 
     def __repr__(self) -> str:
+        account = self.arms.account
+        return self._verdict() + ("" if account is None else f" {verdict(account, self.slack)}")
+
+    @property
+    def largest_account(self) -> Extreme | None:
+        """The account farthest from 0: its arm, its round and the account; None if the log has no due exposures."""
+        return None if self.arms.account is None else self.arms.account.extreme()
+
+    @property
+    def worst_window(self) -> Window | None:
+        """The run of rounds in which an arm was given least, or most, of what it was due; or None."""
+        return None if self.arms.account is None else self.arms.account.worst_window()
+
+    @property
+    def within_slack(self) -> bool | None:
+        """Whether every arm's account stayed within the slack, up to rounding; None without slack."""
+        if self.arms.account is None or self.slack is None:
+            return None
+        return bool((self.arms.account.farthest <= self.slack + TOLERANCE).all())
+
+    def _verdict(self) -> str:
+        """Return what the draws prove, in words."""
         o, need = self.overall, readable(-math.log(self.alpha))
         if not o.violated:
             return (
@@ -250,7 +287,8 @@ class Audit:
     def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
         """Draw the evidence over the rounds, and the shortfall of each group, or of the most suspicious arms.
 
-        It is drawn into two Axes that are given, or on a new figure, by default of a size that suits.
+        A log with due exposures has a third panel, the accounts over the rounds. It is drawn into two Axes that are
+        given, or three if there are accounts, or on a new figure, by default of a size that suits.
         """
         from meritfair.auditing.figure import plot_audit
 

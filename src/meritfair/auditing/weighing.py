@@ -9,6 +9,7 @@ from itertools import count
 import numpy as np
 
 from meritfair.auditing import evidence
+from meritfair.auditing.accounts import accounts
 from meritfair.auditing.log import DrawLog
 from meritfair.auditing.report import Audit, AuditTable, Budget, Evidence, Violation
 from meritfair.core.arrays import FloatArray, IntArray
@@ -19,7 +20,14 @@ from meritfair.core.progress import Progress, following
 _UNEVEN = 0.01  # exposures that were rounded do not add up to the last digit
 
 
-def audit(log: DrawLog, alpha: float = 0.05, *, fixed_budget: bool = False, progress: Progress = None) -> Audit:
+def audit(
+    log: DrawLog,
+    alpha: float = 0.05,
+    *,
+    fixed_budget: bool = False,
+    slack: float | None = None,
+    progress: Progress = None,
+) -> Audit:
     """Weigh the evidence that the draws of a log did not follow the stated exposures.
 
     Parameters
@@ -30,6 +38,8 @@ def audit(log: DrawLog, alpha: float = 0.05, *, fixed_budget: bool = False, prog
     fixed_budget : bool
         Take it as given that the number of draws in each round was set before the draw. No group can then get more
         than that, which makes it much quicker to find a group that gets too little when groups are large.
+    slack : float, optional
+        How far from 0 the account of an arm may be, in pulls; for a log with due exposures.
     progress : bool or callable
         True shows a bar. A function is told how many of how many steps are done.
 
@@ -48,22 +58,32 @@ def audit(log: DrawLog, alpha: float = 0.05, *, fixed_budget: bool = False, prog
         raise InputError(f"log must be a DrawLog, such as read_draws returns, got {log!r}")
     level = check_number("alpha", alpha, 0.0, 1.0, open_ends=True)
     check_flag("fixed_budget", fixed_budget)
+    bound = check_slack(slack)
+    if bound is not None and log.due is None:
+        raise InputError("slack needs a log with due exposures, and this one has none")
     with following(progress, "auditing") as tell:
-        return _audit(log, level, fixed_budget, tell)
+        return _audit(log, level, fixed_budget, bound, tell)
 
 
-def _audit(log: DrawLog, level: float, fixed_budget: bool, tell: Callable[[int, int], None]) -> Audit:
+def check_slack(slack: float | None) -> float | None:
+    """Return the slack if it is None, infinite or a number from 0."""
+    return slack if slack is None or slack == math.inf else check_number("slack", slack, 0.0)
+
+
+def _audit(
+    log: DrawLog, level: float, fixed_budget: bool, slack: float | None, tell: Callable[[int, int], None]
+) -> Audit:
     """Weigh all arms, all groups, and the draws as a whole."""
     n_rounds, kinds = len(log.rounds), 2 if log.group is None else 3
     tick = _ticks(tell, (len(evidence.SHIFTS) + 1) * (kinds - 1) + len(evidence.DIRECTIONS))
     arms, ones = evidence.histories(log, log.arm, False), np.ones(len(log.names), np.int64)
-    arm_table, arm_logs, overall = _weigh(arms, log.names, ones, n_rounds, kinds, level, tick)
+    arm_table, arm_logs, overall = _weigh(arms, log.names, ones, log.rounds, kinds, level, tick)
     group_table: AuditTable | None = None
     courses: tuple[tuple[IntArray, FloatArray], ...] = ()
     if log.group is not None:
         groups = evidence.histories(log, log.group[log.arm], fixed_budget)
         sizes = np.bincount(log.group)
-        group_table, logs, summed = _weigh(groups, log.group_names, sizes, n_rounds, kinds, level, tick)
+        group_table, logs, summed = _weigh(groups, log.group_names, sizes, log.rounds, kinds, level, tick)
         courses = tuple(zip(*(np.split(part, groups.starts[1:]) for part in (groups.round, logs)), strict=True))
         overall = np.logaddexp(overall, summed)
     overall = np.logaddexp(overall, evidence.log_direction(arms, n_rounds, tick)) - math.log(kinds)
@@ -72,6 +92,7 @@ def _audit(log: DrawLog, level: float, fixed_budget: bool, tell: Callable[[int, 
     return Audit(
         alpha=level,
         fixed_budget=fixed_budget,
+        slack=slack,
         overall=_evidence(overall, log.rounds, level),
         arms=arm_table,
         groups=group_table,
@@ -93,7 +114,7 @@ def _weigh(
     units: evidence.Histories,
     names: tuple[str, ...],
     members: IntArray,
-    n_rounds: int,
+    rounds: IntArray,
     kinds: int,
     alpha: float,
     tick: Callable[[], None],
@@ -101,7 +122,7 @@ def _weigh(
     """Return the table of the units, logarithms of their staked e-values by row, and of their sum by round."""
     parts = evidence.parts_of_level(units.round[units.starts])
     plain = evidence.log_evidence(units, tick)
-    summed = evidence.together(units, plain, parts, n_rounds)
+    summed = evidence.together(units, plain, parts, len(rounds))
     low, high = evidence.shortfall_bounds(units, alpha * parts)
     log_e = plain + np.log(parts / kinds)[units.unit]
     largest = np.maximum.reduceat(log_e, units.starts)
@@ -119,6 +140,7 @@ def _weigh(
         log_e=log_e[units.starts + units.lengths - 1],
         log_largest=largest,
         flagged=largest >= -math.log(alpha),
+        account=accounts(units, names, rounds),
     )
     return table, log_e, summed
 
@@ -138,4 +160,12 @@ def _certain(log: DrawLog) -> tuple[Violation, ...]:
 
 def _budget(log: DrawLog) -> Budget:
     drawn, stated = np.bincount(log.round, log.drawn), np.bincount(log.round, log.exposure)
-    return Budget(int(drawn.min()), int(drawn.max()), int((np.abs(drawn - stated) > _UNEVEN).sum()))
+    uneven, first = _uneven(log, drawn - stated)
+    due = (None, None) if log.due is None else _uneven(log, np.bincount(log.round, log.due) - stated)
+    return Budget(int(drawn.min()), int(drawn.max()), uneven, first, *due)
+
+
+def _uneven(log: DrawLog, difference: FloatArray) -> tuple[int, int | None]:
+    """Return how many rounds have a difference that rounding does not explain, and the number of the first."""
+    places = np.flatnonzero(np.abs(difference) > _UNEVEN)
+    return len(places), int(log.rounds[places[0]]) if len(places) else None

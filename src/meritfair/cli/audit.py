@@ -10,15 +10,20 @@ import typer
 
 from meritfair.cli.options import JsonOption, PlotOption, flag, number, out_option, text
 from meritfair.cli.show import Files, check_out, check_plot, print_note, print_table
+from meritfair.core.errors import InputError
 from meritfair.core.progress import progress_bar
 from meritfair.core.texts import printable, several
 
 if TYPE_CHECKING:
-    from meritfair.auditing import Audit, AuditTable
+    from meritfair.auditing import Accounts, Audit, AuditTable
 
 EXAMPLES = """Were the draws fair, to women as to men? With a figure, and the numbers for each arm in a file:
 
-[cyan]meritfair audit draws.csv --group sex --plot audit.png --out audit.csv[/]"""
+[cyan]meritfair audit draws.csv --group sex --plot audit.png --out audit.csv[/]
+
+Was everyone always given what they were due, up to two pulls?
+
+[cyan]meritfair audit draws.csv --slack 2[/]"""
 
 _MOST_ARMS = 10
 
@@ -30,7 +35,8 @@ def audit(
             metavar="FILE",
             show_default=False,
             help="A .csv or .parquet file with columns round, arm, exposure, drawn (0 or 1): "
-            "a row for each arm that took part in a round.",
+            "a row for each arm that took part in a round. With a column due, the exposure that the arm was due, "
+            "accounts are kept.",
         ),
     ],
     group: Annotated[
@@ -44,6 +50,14 @@ def audit(
             "The number of arms drawn was fixed before each draw: finds groups that get too little sooner.",
         ),
     ] = False,
+    slack: Annotated[
+        float | None,
+        number(
+            "--slack",
+            help="Check that no arm's account, due less given exposure summed over the rounds, ever was farther "
+            "from 0 than this.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, out_option("Save the table of all arms: .csv or .parquet; groups go to a second file beside it.")
     ] = None,
@@ -56,16 +70,20 @@ def audit(
     """
     from meritfair.auditing import audit as test
     from meritfair.auditing import read_draws
+    from meritfair.auditing.weighing import check_slack
     from meritfair.core.checks import check_number
 
     check_number("alpha", alpha, 0.0, 1.0, open_ends=True)
+    check_slack(slack)
     check_plot(plot)
     check_out(out, "audits")
     with progress_bar(2) as begin:
         begin(f"reading {log.name}")
         draws = read_draws(log, group)
+        if slack is not None and draws.due is None:
+            raise InputError(f"--slack needs the exposures that were due, and {log} has no column due")
         files = Files(out, plot)
-        report = test(draws, alpha, fixed_budget=fixed_budget, progress=begin("auditing"))
+        report = test(draws, alpha, fixed_budget=fixed_budget, slack=slack, progress=begin("auditing"))
     files.save(out, report.save)
     files.plot(plot, report.plot)
     files.report(as_json, lambda: _values(report), lambda: _show(report, group))
@@ -80,6 +98,10 @@ def _values(report: Audit) -> dict[str, Any]:
         "overall": report.overall.values(),
         "certain": [violation._asdict() for violation in report.certain],
         "budget": report.budget._asdict(),
+        "slack": report.slack,
+        "within_slack": report.within_slack,
+        "largest_account": report.largest_account and report.largest_account._asdict(),
+        "worst_window": report.worst_window and report.worst_window._asdict(),
         "groups": None if report.groups is None else report.groups.rows("group"),
         "arms": report.arms.rows("arm"),
     }
@@ -97,6 +119,8 @@ def _show(report: Audit, group: str | None) -> None:
         f"for multiple testing; from {1 / report.alpha:.3g} on it is flagged as more or less than stated. Fair draws "
         f"are ever flagged with probability at most {report.alpha:g}."
     )
+    if report.arms.account is not None:
+        _show_accounts(report, report.arms.account, group)
 
 
 def _facts(report: Audit) -> str:
@@ -104,10 +128,18 @@ def _facts(report: Audit) -> str:
     number = f"{b.smallest:,}" if b.smallest == b.largest else f"{b.smallest:,} to {b.largest:,}"
     text = f"{several(len(report.arms), 'arm')}, {several(len(report.rounds), 'round')}, {number} drawn in a round."
     if b.uneven:
-        text += f" In {several(b.uneven, 'round')} the exposures do not sum to the number drawn."
+        text += _not_equal(b.uneven, "the exposures do not sum to the number drawn", b.first_uneven)
     elif report.groups is not None and not report.fixed_budget:
         text += " If that number was fixed before each draw, --fixed-budget makes the test of groups more powerful."
+    if b.uneven_due:
+        text += _not_equal(b.uneven_due, "the due exposures do not sum to the given ones", b.first_uneven_due)
+    elif report.arms.account is not None:
+        text += " In every round the due exposures sum to the given ones."
     return text
+
+
+def _not_equal(count: int, what: str, first: int | None) -> str:
+    return f" In {several(count, 'round')} {what}, first in round {first}."
 
 
 def _show_groups(table: AuditTable, heading: str) -> None:
@@ -140,3 +172,30 @@ def _show_table(
         flag = ("less" if table.shortfall[k] > 0 else "more") if table.flagged[k] else ""
         rows.append([printable(table.names[k]), *own, interval, readable(table.log_largest[k]), flag])
     print_table([*headings, "shortfall, %\nfrom    to", "e-value", "flag"], rows, title, "lrrrrrl")
+
+
+def _show_accounts(report: Audit, arms: Accounts, group: str | None) -> None:
+    """Print the accounts of groups, and those of the arms that went farthest."""
+    from meritfair.auditing.accounts import TOLERANCE
+
+    if report.groups is not None and report.groups.account is not None:
+        groups = report.groups.account
+        _show_account_table(groups, range(len(groups.names)), group or "group", "Accounts of groups, in pulls:")
+    shown = arms.farthest_first(_MOST_ARMS)
+    some = f"The {_MOST_ARMS} largest of {len(report.arms):,} accounts" if len(report.arms) > _MOST_ARMS else "Accounts"
+    _show_account_table(arms, shown, "arm", f"{some}, in pulls:")
+    note = "Account: due less given exposure, summed from the first round on; above 0 is behind, below 0 ahead. "
+    worst = report.worst_window
+    if worst is not None and abs(worst.owed) > TOLERANCE:
+        note += f"Worst window of all: {worst}. "
+    print_note(note + "Accounts compare what was stated; whether the draws followed it is what the e-values say.")
+
+
+def _show_account_table(table: Accounts, shown: Iterable[int], heading: str, title: str) -> None:
+    rows = []
+    for k in shown:
+        first, last = table.window[k].tolist()
+        extremes = [f"{value[k]:+.2f}" for value in (table.now, table.least, table.largest, table.owed)]
+        rows.append([printable(table.names[k]), f"{table.due[k]:,.1f}", *extremes, f"{first} to {last}"])
+    headings = [printable(heading), "due", "account\nnow", "\nleast", "\nlargest", "worst\nwindow", "\nrounds"]
+    print_table(headings, rows, title, "lrrrrrl")

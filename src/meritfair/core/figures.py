@@ -1,4 +1,4 @@
-"""What all figures share: their style and size, two panels with a caption, and a curve with its band.
+"""What all figures share: their style and size, panels with a caption, and a curve with its band.
 
 Needs the extra ``plots``; Matplotlib is imported when the first figure is drawn.
 """
@@ -92,24 +92,44 @@ def two_panels(
 ) -> Iterator[tuple[Figure, Axes, Axes]]:
     """Give a figure and two axes of it: those of the caller in their own style, or new ones with a caption below."""
     if ax is not None:
-        left, right = _two_axes(ax)
-        if figsize is not None:
-            raise InputError(f"figsize is for a new figure, and ax has one already, got {figsize!r}")
+        left, right = _axes_given(ax, figsize, 2)
         yield left.figure.figure, left, right  # the whole figure, also of axes in a part of it
         return
-    with new_figure(height, figsize) as figure:
-        lines = "\n".join(map(for_figure, caption.split("\n")))
-        figure.supxlabel(lines, fontsize=8.5, color="#444444", x=0.01, ha="left")
+    with _with_caption(caption, height, figsize) as figure:
         yield figure, *figure.subplots(1, 2, sharey=sharey)
 
 
-def _two_axes(ax: Any) -> list[Any]:
+@contextmanager
+def two_panels_and_one_below(
+    caption: str, heights: tuple[float, float], ax: Sequence[Axes] | None, figsize: tuple[float, float] | None
+) -> Iterator[tuple[Figure, Axes, Axes, Axes]]:
+    """Give a figure and three axes of it, as `two_panels` does; new ones are two side by side and one below both."""
+    if ax is not None:
+        left, right, below = _axes_given(ax, figsize, 3)
+        yield left.figure.figure, left, right, below
+        return
+    with _with_caption(caption, sum(heights), figsize) as figure:
+        grid = figure.add_gridspec(2, 2, height_ratios=heights)
+        yield figure, *(figure.add_subplot(part) for part in (grid[0, 0], grid[0, 1], grid[1, :]))
+
+
+@contextmanager
+def _with_caption(caption: str, height: float, figsize: tuple[float, float] | None) -> Iterator[Figure]:
+    with new_figure(height, figsize) as figure:
+        lines = "\n".join(map(for_figure, caption.split("\n")))
+        figure.supxlabel(lines, fontsize=8.5, color="#444444", x=0.01, ha="left")
+        yield figure
+
+
+def _axes_given(ax: Any, figsize: tuple[float, float] | None, number: int) -> list[Any]:
     """Return the axes that a caller gives, in an array or a sequence."""
     from matplotlib.axes import Axes
 
     axes: list[Any] = np.ravel(np.asarray(ax, dtype=object)).tolist()
     all_axes = all(isinstance(each, Axes) for each in axes)
-    if not all_axes or len(axes) != 2:
-        found = f"{len(axes)} Axes" if all_axes else repr(ax)
-        raise InputError(f"ax must be two Axes, as of plt.subplots(1, 2), got {found}")
+    if not all_axes or len(axes) != number:
+        found, wanted = f"{len(axes)} Axes" if all_axes else repr(ax), {2: "two", 3: "three"}[number]
+        raise InputError(f"ax must be {wanted} Axes, as of plt.subplots(1, {number}), got {found}")
+    if figsize is not None:
+        raise InputError(f"figsize is for a new figure, and ax has one already, got {figsize!r}")
     return axes

@@ -71,6 +71,16 @@ class Table:
         self._check(column, (values >= low) & (values <= high), f"must lie between {low:g} and {high:g}")
         return values
 
+    def all_or_none(self, column: str, low: float, high: float) -> FloatArray | None:
+        """Return a column as numbers between the bounds, or None if it is not there or all of its cells are empty."""
+        empty = np.array([str(cell).strip() in ("", "None", "nan") for cell in self.columns.get(column, ())])
+        if empty.all():
+            return None
+        if empty.any():
+            other = self.lines[int(empty.argmin())]
+            raise self.error(int(empty.argmax()), column, f"the cell is empty, but there is a number in line {other}")
+        return self.numbers(column, low, high)
+
     def rounds(self, column: str, low: int, high: int = _LARGEST_WHOLE) -> IntArray | DateArray:
         """Return a column as whole numbers between the bounds, or as dates if its first cell is one."""
         cells = self.columns[column]
@@ -137,7 +147,7 @@ def first_duplicate(*columns: IntArray) -> tuple[int, int] | None:
     return int(order[at]), int(order[at + 1])
 
 
-def read_table(path: str | PathLike[str], what: str, required: Sequence[str]) -> Table:
+def read_table(path: str | PathLike[str], what: str, required: Sequence[str], optional: Sequence[str] = ()) -> Table:
     """Read the columns of a .csv or .parquet file that are wanted; others are ignored.
 
     Parameters
@@ -147,11 +157,13 @@ def read_table(path: str | PathLike[str], what: str, required: Sequence[str]) ->
         What a row of the file is, in the plural, such as "arms".
     required : sequence of str
         Columns that must be there.
+    optional : sequence of str
+        Columns that are read if they are there.
     """
     file = Path(path)
     suffix = check_suffix(file, what, SUFFIXES)
     check_readable(file)
-    table = (_read_csv if suffix == ".csv" else _read_parquet)(file, required)
+    table = (_read_csv if suffix == ".csv" else _read_parquet)(file, required, optional)
     if not table.lines:
         raise FileError(file, f"has no {what} in it" + ", only a header" * (suffix == ".csv"))
     return table
@@ -329,16 +341,16 @@ def _csv_cell(cell: Any) -> Any:
     return "" if isinstance(cell, float) and math.isnan(cell) else cell
 
 
-def _read_csv(file: Path, required: Sequence[str]) -> Table:
+def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
     """Read a CSV file; a row's line is where it ends."""
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.reader(stream)
             header = [name.strip() for name in next(reader, [])]
-            _check_header(file, header, required, line=1)
+            wanted = _check_header(file, header, required, optional, line=1)
             named = max(k for k, name in enumerate(header, 1) if name)
-            places = {name: header.index(name) for name in required}
-            columns: dict[str, list[str]] = {name: [] for name in required}
+            places = {name: header.index(name) for name in wanted}
+            columns: dict[str, list[str]] = {name: [] for name in wanted}
             lines = []
             for row in reader:
                 if not any(cell.strip() for cell in row):
@@ -371,7 +383,7 @@ def _misfit(row: Sequence[str], named: int) -> str:
     return f"has {len(row)} cells, but the header has {named} columns{perhaps}"
 
 
-def _read_parquet(file: Path, required: Sequence[str]) -> Table:
+def _read_parquet(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -379,13 +391,15 @@ def _read_parquet(file: Path, required: Sequence[str]) -> Table:
         stored = pq.read_table(file)
     except (pa.ArrowInvalid, OSError) as error:
         raise FileError(file, f"is not a Parquet file that can be read: {error}") from None
-    _check_header(file, stored.column_names, required, line=None)
-    columns = {name: stored.column(name).to_pylist() for name in required}
+    wanted = _check_header(file, stored.column_names, required, optional, line=None)
+    columns = {name: stored.column(name).to_pylist() for name in wanted}
     return Table(file, columns, range(1, stored.num_rows + 1))
 
 
-def _check_header(file: Path, header: Sequence[str], required: Sequence[str], line: int | None) -> None:
-    """Refuse a file in which a column is missing, or there twice."""
+def _check_header(
+    file: Path, header: Sequence[str], required: Sequence[str], optional: Sequence[str], line: int | None
+) -> list[str]:
+    """Return the columns that are read; refuse a file in which one is missing, or there twice."""
     if not any(header):
         raise FileError(file, "is empty")
     missing = [name for name in required if name not in header]
@@ -394,9 +408,11 @@ def _check_header(file: Path, header: Sequence[str], required: Sequence[str], li
         mark = next((mark for mark in ";\t|" if mark in found and "," not in found), "")
         hint = f": columns must be separated by commas, and here it seems to be {mark!r}" if mark else ""
         raise FileError(file, f"lacks the column{'s' * (len(missing) > 1)} {wanted}; it has {found}{hint}", line=line)
-    for name in required:
+    wanted = [*required, *(name for name in optional if name in header)]
+    for name in wanted:
         if header.count(name) > 1:
             raise FileError(file, "duplicate column", line=line, column=name)
+    return wanted
 
 
 def _date(cell: Any) -> np.datetime64 | None:
