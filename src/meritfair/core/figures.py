@@ -1,4 +1,4 @@
-"""What all figures share: their style and size, two panels with a caption, and a curve with its band.
+"""What all figures share: their style and size, panels with a caption, and a curve with its band.
 
 Needs the extra ``plots``; Matplotlib is imported when the first figure is drawn.
 """
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_POINTS = 1000  # more than a figure can show
+_WIDTH = 10.0  # of a figure of two panels, in inches
+_NUMBERS = {2: "two", 3: "three"}
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,9 @@ def house_style() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def new_figure(height: float, figsize: tuple[float, float] | None = None) -> Iterator[Figure]:
+def new_figure(height: float, figsize: tuple[float, float] | None = None, *, width: float = _WIDTH) -> Iterator[Figure]:
     """Give a figure of this height, or of the size that a caller asks for, while the style is in force."""
-    sizes = float_array("figsize", (10.0, height) if figsize is None else figsize)
+    sizes = float_array("figsize", (width, height) if figsize is None else figsize)
     if sizes.shape != (2,) or not (sizes > 0).all() or not np.isfinite(sizes).all():
         raise InputError(f"figsize must be a width and a height above 0, in inches, got {figsize!r}")
     with house_style():
@@ -90,26 +92,41 @@ def two_panels(
     *,
     sharey: bool = False,
 ) -> Iterator[tuple[Figure, Axes, Axes]]:
-    """Give a figure and two axes of it: those of the caller in their own style, or new ones with a caption below."""
+    """Give a figure and two axes of it, as `panels` does."""
+    with panels(2, caption, height, ax, figsize, sharey=sharey) as (figure, (left, right)):
+        yield figure, left, right
+
+
+@contextmanager
+def panels(
+    number: int,
+    caption: str,
+    height: float,
+    ax: Sequence[Axes] | None,
+    figsize: tuple[float, float] | None,
+    *,
+    sharey: bool = False,
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """Give a figure and some axes of it: those of the caller in their own style, or new ones with a caption below."""
     if ax is not None:
-        left, right = _two_axes(ax)
+        given = _given_axes(ax, number)
         if figsize is not None:
             raise InputError(f"figsize is for a new figure, and ax has one already, got {figsize!r}")
-        yield left.figure.figure, left, right  # the whole figure, also of axes in a part of it
+        yield given[0].figure.figure, given  # the whole figure, also of axes in a part of it
         return
-    with new_figure(height, figsize) as figure:
+    with new_figure(height, figsize, width=_WIDTH * number / 2) as figure:
         lines = "\n".join(map(for_figure, caption.split("\n")))
         figure.supxlabel(lines, fontsize=8.5, color="#444444", x=0.01, ha="left")
-        yield figure, *figure.subplots(1, 2, sharey=sharey)
+        yield figure, list(figure.subplots(1, number, sharey=sharey))
 
 
-def _two_axes(ax: Any) -> list[Any]:
+def _given_axes(ax: Any, number: int) -> list[Any]:
     """Return the axes that a caller gives, in an array or a sequence."""
     from matplotlib.axes import Axes
 
     axes: list[Any] = np.ravel(np.asarray(ax, dtype=object)).tolist()
     all_axes = all(isinstance(each, Axes) for each in axes)
-    if not all_axes or len(axes) != 2:
+    if not all_axes or len(axes) != number:
         found = f"{len(axes)} Axes" if all_axes else repr(ax)
-        raise InputError(f"ax must be two Axes, as of plt.subplots(1, 2), got {found}")
+        raise InputError(f"ax must be {_NUMBERS[number]} Axes, as of plt.subplots(1, {number}), got {found}")
     return axes
