@@ -24,7 +24,8 @@ from meritfair.policies.view import View
 from meritfair.simulation.bootstrap import Interval
 from meritfair.simulation.columns import Column
 from meritfair.simulation.comparison import Comparison, compare
-from meritfair.simulation.plots import place_labels, plot_comparison, trade_off
+from meritfair.simulation.labels import place_labels
+from meritfair.simulation.plots import plot_comparison, trade_off
 
 QUICK: dict[str, Any] = {"budget": 2, "episodes": 6, "horizon": 40, "seed": 3}
 SETS = mf.datasets.instances("cpap", 6, 5, seed=2)
@@ -360,6 +361,8 @@ def test_the_same_seed_gives_the_same_table(found: Comparison) -> None:
 def test_a_row_for_each_policy(found: Comparison) -> None:
     rows = found.table()
     columns = ["policy", *(name + end for name in MEASURES for end in ("", "_low", "_high"))]
+    columns += ["against", "difference", "difference_low", "difference_high"]
+    columns += ["difference_unpaired_low", "difference_unpaired_high"]
     assert [row["policy"] for row in rows] == LABELS
     for row in rows:
         assert list(row) == columns
@@ -375,6 +378,7 @@ def test_numbers_come_back_from_csv(found: Comparison, tmp_path: Path) -> None:
     for row, there in zip(found.table(), back, strict=True):
         assert there.pop("policy") == row.pop("policy")
         assert list(there) == list(row)
+        assert there.pop("against") == row.pop("against") == "merit-fair"
         for name, value in row.items():
             assert there[name] == "" if math.isnan(value) else float(there[name]) == value
 

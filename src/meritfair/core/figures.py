@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_POINTS = 1000  # more than a figure can show
+_WIDTH = 10.0  # of a figure of two panels, in inches
+_NUMBERS = {2: "two", 3: "three"}
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,9 @@ def house_style() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def new_figure(height: float, figsize: tuple[float, float] | None = None) -> Iterator[Figure]:
+def new_figure(height: float, figsize: tuple[float, float] | None = None, *, width: float = _WIDTH) -> Iterator[Figure]:
     """Give a figure of this height, or of the size that a caller asks for, while the style is in force."""
-    sizes = float_array("figsize", (10.0, height) if figsize is None else figsize)
+    sizes = float_array("figsize", (width, height) if figsize is None else figsize)
     if sizes.shape != (2,) or not (sizes > 0).all() or not np.isfinite(sizes).all():
         raise InputError(f"figsize must be a width and a height above 0, in inches, got {figsize!r}")
     with house_style():
@@ -90,20 +92,35 @@ def two_panels(
     *,
     sharey: bool = False,
 ) -> Iterator[tuple[Figure, Axes, Axes]]:
-    """Give a figure and two axes of it: those of the caller in their own style, or new ones with a caption below."""
+    """Give a figure and two axes of it, as `panels` does."""
+    with panels(2, caption, height, ax, figsize, sharey=sharey) as (figure, (left, right)):
+        yield figure, left, right
+
+
+@contextmanager
+def panels(
+    number: int,
+    caption: str,
+    height: float,
+    ax: Sequence[Axes] | None,
+    figsize: tuple[float, float] | None,
+    *,
+    sharey: bool = False,
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """Give a figure and some axes of it: those of the caller in their own style, or new ones with a caption below."""
     if ax is not None:
-        left, right = _axes_given(ax, figsize, 2)
-        yield left.figure.figure, left, right  # the whole figure, also of axes in a part of it
+        given = _axes_given(ax, figsize, number)
+        yield given[0].figure.figure, given  # the whole figure, also of axes in a part of it
         return
-    with _with_caption(caption, height, figsize) as figure:
-        yield figure, *figure.subplots(1, 2, sharey=sharey)
+    with _with_caption(caption, height, figsize, width=_WIDTH * number / 2) as figure:
+        yield figure, list(figure.subplots(1, number, sharey=sharey))
 
 
 @contextmanager
 def two_panels_and_one_below(
     caption: str, heights: tuple[float, float], ax: Sequence[Axes] | None, figsize: tuple[float, float] | None
 ) -> Iterator[tuple[Figure, Axes, Axes, Axes]]:
-    """Give a figure and three axes of it, as `two_panels` does; new ones are two side by side and one below both."""
+    """Give a figure and three axes of it, as `panels` does; new ones are two side by side and one below both."""
     if ax is not None:
         left, right, below = _axes_given(ax, figsize, 3)
         yield left.figure.figure, left, right, below
@@ -114,8 +131,10 @@ def two_panels_and_one_below(
 
 
 @contextmanager
-def _with_caption(caption: str, height: float, figsize: tuple[float, float] | None) -> Iterator[Figure]:
-    with new_figure(height, figsize) as figure:
+def _with_caption(
+    caption: str, height: float, figsize: tuple[float, float] | None, *, width: float = _WIDTH
+) -> Iterator[Figure]:
+    with new_figure(height, figsize, width=width) as figure:
         lines = "\n".join(map(for_figure, caption.split("\n")))
         figure.supxlabel(lines, fontsize=8.5, color="#444444", x=0.01, ha="left")
         yield figure
@@ -128,8 +147,8 @@ def _axes_given(ax: Any, figsize: tuple[float, float] | None, number: int) -> li
     axes: list[Any] = np.ravel(np.asarray(ax, dtype=object)).tolist()
     all_axes = all(isinstance(each, Axes) for each in axes)
     if not all_axes or len(axes) != number:
-        found, wanted = f"{len(axes)} Axes" if all_axes else repr(ax), {2: "two", 3: "three"}[number]
-        raise InputError(f"ax must be {wanted} Axes, as of plt.subplots(1, {number}), got {found}")
+        found = f"{len(axes)} Axes" if all_axes else repr(ax)
+        raise InputError(f"ax must be {_NUMBERS[number]} Axes, as of plt.subplots(1, {number}), got {found}")
     if figsize is not None:
         raise InputError(f"figsize is for a new figure, and ax has one already, got {figsize!r}")
     return axes

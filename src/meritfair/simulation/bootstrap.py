@@ -36,6 +36,13 @@ class Interval(NamedTuple):
     high: float
 
 
+class Difference(NamedTuple):
+    """A difference of two means over runs: its interval run by run, and what it would be without pairs of runs."""
+
+    paired: Interval
+    unpaired: Interval
+
+
 def interval_row(found: Mapping[str, Interval]) -> dict[str, float]:
     """Return intervals as part of a row of a table: each as ``name``, ``name_low`` and ``name_high``.
 
@@ -61,6 +68,31 @@ def interval(values: npt.ArrayLike, seed: int = 0, resamples: int = RESAMPLES) -
         return Interval(float(x.mean()), np.nan, np.nan)
     low, high = np.quantile(x[_resampled(len(x), seed, resamples)].mean(axis=1), _ENDS)
     return Interval(float(x.mean()), float(low), float(high))
+
+
+def difference(one: npt.ArrayLike, other: npt.ArrayLike, seed: int = 0, resamples: int = RESAMPLES) -> Difference:
+    """Return the mean of one less that of the other over the same runs, with 95 % intervals.
+
+    The paired one draws runs, and takes both numbers of each: what is common to both in a run cancels. The unpaired
+    one draws the runs of each on their own, as if these had nothing in common.
+
+    Examples
+    --------
+    >>> found = difference([1.0, 5.0, 9.0], [0.5, 4.5, 8.5])
+    >>> found.paired
+    Interval(mean=0.5, low=0.5, high=0.5)
+    >>> found.unpaired.low < -4 and found.unpaired.high > 5
+    True
+    """
+    x, y = float_array("one", one), float_array("other", other)
+    if x.shape != y.shape:
+        raise InputError(f"a difference needs one number for each run twice, got {x.shape} and {y.shape}")
+    paired = interval(x - y, seed, resamples)
+    if len(x) < 2:
+        return Difference(paired, paired)
+    means = [each[_resampled(len(each), seed, resamples, i)].mean(axis=1) for i, each in enumerate((x, y))]
+    low, high = np.quantile(means[0] - means[1], _ENDS)
+    return Difference(paired, Interval(paired.mean, float(low), float(high)))
 
 
 def intervals(measures: Mapping[str, FloatArray], seed: int = 0) -> dict[str, Interval]:

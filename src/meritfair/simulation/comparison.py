@@ -5,10 +5,10 @@ for reward alone. What a policy wins lies between them (`metrics` has the formul
 benefit is 0 if it does as ``none`` and 1 if it does as ``whittle``, its price of fairness is the part of Whittle's
 reward that it goes without. How fair each is, is measured by one fairness criterion for all, whatever it aims at.
 
-Run number r has the same arms, the same seeds and the same resamples for every policy, so that differences between
-policies are less noisy than their intervals. Transitions are not paired: policies that look at states and those that do
-not use the seeds in different ways, so a difference between two such policies includes independent noise of both. With
-K = N all policies do the same, and yet their rewards differ a little.
+Run number r has the same arms and the same environment for every policy: the coins that decide how an arm moves from
+each state, pulled or not, are the same at every step. So policies differ only in whom they pull, and with K = N all
+have the same reward. What is common to a run cancels in the difference of two policies: `Comparison.differences` are
+paired over runs, and their intervals are narrower than those of policies that were played independently.
 
 References
 ----------
@@ -20,19 +20,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
-from meritfair.core.errors import InputError, MeritfairError
+from meritfair.core.checks import check_choice, check_known
+from meritfair.core.errors import InputError
 from meritfair.core.machine import check_size
-from meritfair.core.parsing import as_inner, join_settings
 from meritfair.core.progress import Progress, following, in_parts
 from meritfair.core.seeding import fresh_seed
 from meritfair.core.storage import check_suffix
@@ -41,15 +38,16 @@ from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_
 from meritfair.core.texts import several
 from meritfair.model.arms import Arms
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
-from meritfair.model.merit import Merit
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import Plan
-from meritfair.simulation.bootstrap import Interval, interval_row
+from meritfair.simulation.bootstrap import Difference, Interval, difference, interval_row
 from meritfair.simulation.columns import COLUMNS
 from meritfair.simulation.metrics import intervention_benefit, price_of_fairness
+from meritfair.simulation.players import Notes, players_of
 from meritfair.simulation.run import Run
-from meritfair.simulation.simulate import arms_of_runs, make_policy, simulate
+from meritfair.simulation.simulate import arms_of_runs, simulate
+from meritfair.simulation.slack import with_slacks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +56,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 ORACLE = "°"  # marks a policy that knows the true arms
-_NONE, _BEST = "none", "whittle"
+_NONE, _BEST, _USUAL = "none", "whittle", "merit-fair"
 _FROM_SUMMARY = (
     "good_state",
     "fairness_regret",
@@ -98,6 +96,8 @@ class Comparison:
         Labels of the policies that look at the true arms, which nobody knows in practice.
     skipped : dict of str to str
         Why others were not played, by label.
+    against : str, optional
+        Label of the policy that others are held against; by default the first that is merit-fair, else the first.
     """
 
     runs: dict[str, Run]
@@ -105,6 +105,12 @@ class Comparison:
     best: Run
     oracles: tuple[str, ...] = ()
     skipped: dict[str, str] = dataclasses.field(default_factory=dict)
+    against: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.against:
+            usual = [label for label, run in self.runs.items() if run.policy == _USUAL]
+            object.__setattr__(self, "against", [*usual, *self.runs, _NONE][0])
 
     @cached_property
     def measures(self) -> dict[str, dict[str, Interval]]:
@@ -125,6 +131,28 @@ class Comparison:
             "price_of_fairness": price_of_fairness(reward, best, seed),
             **{name: summary[name] for name in _FROM_SUMMARY},
         }
+
+    def differences(self, against: str | None = None, measure: str = "good_state") -> dict[str, Difference]:
+        """Return how far each policy is above another, run by run, with 95 % bootstrap intervals; by label.
+
+        Parameters
+        ----------
+        against : str, optional
+            Label of the other, or ``none`` or ``whittle``; by default `Comparison.against`.
+        measure : str
+            Which of `Run.measures`; by default the share of arms in the good state.
+
+        Returns
+        -------
+        dict of str to Difference
+            ``paired`` has the interval of the differences over runs; ``unpaired`` is what the interval would be if
+            policies had been played on other arms with other random numbers.
+        """
+        all_runs = {_NONE: self.none, _BEST: self.best, **self.runs}
+        other = check_known("policy", self.against if against is None else against, all_runs)
+        seed, values = int(self.none.settings["seed"]), all_runs[other].measures()
+        check_choice("measure", measure, tuple(values))
+        return {label: difference(run.measures()[measure], values[measure], seed) for label, run in self.runs.items()}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -147,8 +175,15 @@ class Comparison:
         return dataclasses.replace(self, runs=dict(order))
 
     def table(self) -> list[dict[str, Any]]:
-        """Return a row for each policy: its label, and each measure as ``name``, ``name_low`` and ``name_high``."""
-        return [{"policy": label, **interval_row(found)} for label, found in self.measures.items()]
+        """Return a row for each policy: its label, and each measure as ``name``, ``name_low`` and ``name_high``.
+
+        At the end are the `differences` to the policy ``against``, paired and unpaired, of the share in the good state.
+        """
+        differences = self.differences()
+        return [
+            {"policy": label, **interval_row(found), "against": self.against, **_difference_row(differences[label])}
+            for label, found in self.measures.items()
+        ]
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame; needs the extra ``lab``."""
@@ -165,7 +200,8 @@ class Comparison:
     def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
         """Draw reward against fairness, a point for each policy; needs the extra ``plots``.
 
-        It is drawn into two Axes that are given, or on a new figure, by default of a size that suits.
+        If a policy was played with several slacks, a third panel has its reward against slack. It is drawn into two
+        Axes that are given, or three with slacks, or on a new figure, by default of a size that suits.
         """
         from meritfair.simulation.plots import plot_comparison
 
@@ -199,6 +235,12 @@ class Comparison:
         return f"{self.description}. Means over runs{intervals}; fairness regret is added up over episodes.{oracles}"
 
 
+def _difference_row(found: Difference) -> dict[str, float]:
+    row = interval_row({"difference": found.paired, "difference_unpaired": found.unpaired})
+    del row["difference_unpaired"]  # the mean is the same
+    return row
+
+
 _PAPER, _CONFIDENCE = Criterion(), Confidence()
 
 
@@ -215,6 +257,8 @@ def compare(
     carry_states: bool = False,
     criterion: Criterion = _PAPER,
     confidence: Confidence = _CONFIDENCE,
+    slack: Sequence[float] | None = None,
+    against: str | None = None,
     workers: int | None = None,
     progress: Progress = None,
 ) -> Comparison:
@@ -236,6 +280,11 @@ def compare(
         where they have such settings.
     confidence : Confidence
         The confidence ball behind eta and omega, in the same way.
+    slack : sequence of float, optional
+        Play every policy that has a setting ``slack``, and has it at 0, once with each of these instead.
+    against : str, optional
+        Label of the policy that others are held against, or ``none`` or ``whittle``; by default the first that is
+        merit-fair, else the first.
     progress : bool or callable
         True shows a bar. A function is called now and then with the label of the policy that is playing, and how many
         episodes of how many are done, over all policies and runs.
@@ -250,8 +299,11 @@ def compare(
     >>> found.measures["round-robin"]["gini"]
     Interval(mean=0.0, low=0.0, high=0.0)
     """
-    notes = _Notes(may_skip=policies is None)
-    players = _players(policies, criterion, confidence, notes)
+    notes = Notes(may_skip=policies is None)
+    players = players_of(policies, criterion, confidence, notes)
+    players = players if slack is None else with_slacks(players, slack)
+    if against is not None:
+        check_known("policy", against, [*players, _NONE, _BEST])
     sets, number = arms_of_runs(arms, runs)
     each = arms if isinstance(arms, Arms) else sets
     shared: dict[str, Any] = {"budget": budget, "horizon": horizon, "carry_states": carry_states, "workers": workers}
@@ -267,6 +319,8 @@ def compare(
         for label, policy in others.items():  # before time is spent
             with notes.about(label):
                 simulate(sets[0], policy, **shared, episodes=1)
+        if against in notes.skipped:
+            raise InputError(f"{against} cannot be played here: {notes.skipped[against]}")
         best_run = simulate(each, best, **whole, progress=begin(_BEST))
         played = {}
         for label, policy in players.items():
@@ -276,64 +330,4 @@ def compare(
                 with notes.about(label):
                     played[label] = simulate(each, policy, **whole, progress=begin(label))
     oracles = tuple(label for label in played if players[label].oracle)
-    return Comparison(played, none_run, best_run, oracles, notes.skipped)
-
-
-@dataclass(frozen=True)
-class _Notes:
-    """Why policies could not be played, if they may be skipped."""
-
-    may_skip: bool
-    skipped: dict[str, str] = dataclasses.field(default_factory=dict)
-
-    @contextmanager
-    def about(self, label: str) -> Iterator[None]:
-        """Note why this policy fails, or raise it."""
-        try:
-            yield
-        except MeritfairError as error:
-            if not self.may_skip:
-                raise InputError(f"{label} cannot be played here: {error}") from error
-            self.skipped[label] = str(error)
-
-
-def _players(policies: Any, criterion: Criterion, confidence: Confidence, notes: _Notes) -> dict[str, Policy]:
-    """Return the policies to be compared, by label."""
-    players: dict[str, Policy] = {}
-    if policies is None:
-        for name in registry.names():
-            with notes.about(name):
-                players[name] = make_policy(name, criterion, confidence)
-        return players
-    if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, str) or not policies:
-        raise InputError(f"policies must be a non-empty list, or a mapping of labels to policies, got {policies!r}")
-    for key in policies:
-        each = policies[key] if isinstance(policies, Mapping) else key
-        policy = make_policy(each, criterion, confidence)
-        label = str(key) if isinstance(policies, Mapping) or isinstance(each, str) else _label(policy)
-        if not (visible := "".join(label.split())) or not visible.isprintable():
-            raise InputError(f"a label must be text that can be seen, without control characters, got {label!r}")
-        if label in players:
-            raise InputError(f"duplicate policy: {label}")
-        players[label] = policy
-    return players
-
-
-def _label(policy: Policy) -> str:
-    """Return a policy's name, with those of its settings that are not the usual ones, as `registry.create` reads it."""
-    fields = dataclasses.fields(policy) if dataclasses.is_dataclass(policy) else ()
-    usual = {f.name: _default(f) for f in fields}
-    values = {name: getattr(policy, name) for name in usual}
-    changed = {name: _typed(value) for name, value in values.items() if not np.array_equal(value, usual[name])}
-    return join_settings(policy.name, changed)
-
-
-def _typed(value: Any) -> Any:
-    """Return a setting as it is typed; what cannot be typed, such as a list, is given as text."""
-    if isinstance(value, Merit):
-        return as_inner(str(value))
-    return value if value is None or isinstance(value, (int, float)) else str(value).replace(",", ";")
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+    return Comparison(played, none_run, best_run, oracles, notes.skipped, against or "")

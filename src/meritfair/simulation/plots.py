@@ -11,11 +11,13 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.errors import InputError
-from meritfair.core.figures import Band, draw_band, evenly, thousands, two_panels
+from meritfair.core.figures import Band, draw_band, evenly, panels, thousands, two_panels
 from meritfair.core.texts import for_figure
 from meritfair.simulation.bootstrap import Interval
 from meritfair.simulation.comparison import Comparison
+from meritfair.simulation.labels import place_labels
 from meritfair.simulation.run import Run
+from meritfair.simulation.slack import SlackCurve, slack_curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,11 +26,7 @@ if TYPE_CHECKING:
 _MOST_TICKS = 20
 _MOST_BARS = 100
 _LABEL_SIZE = 8.0  # points, as all that places labels
-_REACH = 5.0 * 1.5 ** np.arange(9)  # how far from its point a label may go
 _FAR = 9.0  # from where on a line joins the two
-_TURN = np.deg2rad(np.arange(0, 360, 22.5))
-_AROUND = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=-1)
-_MOST_ROUNDS = 8
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#B0568C", "#A67300", "#000000")  # those of the style that can be read
 
 
@@ -84,56 +82,27 @@ def trade_off(measures: Mapping[str, Mapping[str, Interval]], fairness: str, rew
     return TradeOff(tuple(known), x, y, order[y[0][order] > best[:-1]])
 
 
-def place_labels(points: FloatArray, sizes: FloatArray, frame: FloatArray, avoid: FloatArray) -> FloatArray:
-    """Return the centres of labels, each near its point, off other labels, points and lines as far as that goes.
+@dataclass(frozen=True)
+class SlackLines:
+    """Reward against slack, a line for each policy that was played with several.
 
-    Each label in turn takes the best of some places around its point, given all others, until none moves.
-
-    Parameters
-    ----------
-    points, sizes : ndarray, shape (n, 2)
-        Where the points are, and how wide and high their labels.
-    frame : ndarray, shape (2, 2)
-        Lower left and upper right corner of where labels may be.
-    avoid : ndarray, shape (m, 2)
-        Further places that are better left free.
+    ``slacks`` are all there are, in order. A line has the places of its own among them, shape (k,), and its rewards
+    with rows mean, low and high, shape (3, k).
     """
-    centres = np.full(points.shape, np.inf)  # not yet placed
-    for _ in range(_MOST_ROUNDS):
-        before = centres.copy()
-        for i in range(len(points)):
-            others = np.arange(len(points)) != i
-            tries = (points[i] + _AROUND * (sizes[i] / 2 + _REACH[:, None, None])).reshape(-1, 2)
-            costs = _label_costs(tries, sizes[i], points[i], (points, avoid), (centres[others], sizes[others]), frame)
-            centres[i] = tries[np.argmin(costs)]
-        if np.array_equal(before, centres):
-            break
-    return centres
+
+    slacks: tuple[float, ...]
+    places: tuple[IntArray, ...]
+    rewards: tuple[FloatArray, ...]
 
 
-def _label_costs(
-    tries: FloatArray,
-    size: FloatArray,
-    point: FloatArray,
-    free: tuple[FloatArray, FloatArray],
-    others: tuple[FloatArray, FloatArray],
-    frame: FloatArray,
-) -> FloatArray:
-    """Return how bad each place for a label is."""
-    half, (centres, sizes) = size / 2 + 1, others
-
-    def within(places: FloatArray, about: FloatArray, halves: FloatArray) -> FloatArray:
-        return np.asarray((np.abs(places - about) < halves).all(axis=-1).sum(axis=-1), dtype=np.float64)
-
-    outside = np.maximum(0, np.maximum(frame[0] - (tries - half), tries + half - frame[1])).sum(axis=-1)
-    labels = within(tries[:, None], centres, half + sizes / 2)
-    dots, lines = (within(places, tries[:, None], half + 2) for places in free)
-    edge = np.clip(point, tries - half, tries + half)  # where the line to the point ends
-    along = (edge[:, None] + np.linspace(0.0, 0.8, 9)[:, None] * (point - edge)[:, None])[:, :, None]
-    foreign = free[0][(free[0] != point).any(axis=-1)]
-    crossed = within(along, centres, sizes / 2).sum(axis=-1) + within(along, foreign, np.array(3.0)).sum(axis=-1)
-    far = np.hypot(*(edge - point).T)
-    return np.asarray(10 * outside + 100 * labels + 30 * dots + 0.5 * lines + 5 * crossed + 0.2 * far)
+def slack_lines(
+    measures: Mapping[str, Mapping[str, Interval]], curves: Sequence[SlackCurve], reward: str
+) -> SlackLines:
+    """Return what the panel of slacks shows of a comparison."""
+    slacks = sorted({slack for curve in curves for slack in curve.slacks})
+    places = tuple(np.searchsorted(slacks, curve.slacks) for curve in curves)
+    rewards = tuple(np.array([measures[label][reward] for label in curve.members]).T for curve in curves)
+    return SlackLines(tuple(slacks), places, rewards)
 
 
 def plot_runs(
@@ -175,48 +144,97 @@ def plot_runs(
 def plot_comparison(
     comparison: Comparison, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None
 ) -> Figure:
-    """Draw reward against fairness, a point for each policy: by merit at the left, by equality at the right.
+    """Draw reward against fairness, a point for each policy: by merit at the left, by equality beside it.
 
     Up is more rewarding, left is fairer. A thin line joins the policies than which none is both. Where it is not sure
-    that the best policy wins anything, no part of that is shown, but how many arms are in the good state.
+    that the best policy wins anything, no part of that is shown, but how many arms are in the good state. If policies
+    were played with several slacks, a third panel has reward against slack.
     """
-    measures = comparison.measures
+    measures, curves = comparison.measures, slack_curves(comparison.runs)
     benefits = [found["intervention_benefit"] for found in measures.values()]
     part = not any(np.isnan(each.mean) or np.isinf(each.low) for each in benefits)
     reward = "intervention_benefit" if part else "good_state"
     by_merit, by_equality = (trade_off(measures, name, reward) for name in ("fairness_regret", "gini"))
-    colors = dict(zip(measures, cycle(_COLORS)))
+    look = _Look.of(tuple(measures), curves, comparison.oracles)
     remarks = ["Grey line: no policy is both fairer and more rewarding."]
     remarks += ["Hollow: knows the true arms."] * bool(comparison.oracles)
     remarks += ["Bars: 95 % intervals."] * (comparison.none.runs > 1)
     remarks += ["No Gini where nobody is pulled."] * (len(by_equality.labels) < len(measures))
     caption, height = f"{comparison.description}\n{' '.join(remarks)}", 4.4 + 0.12 * max(0, len(measures) - 6)
-    with two_panels(caption, height, ax, figsize, sharey=True) as (figure, left, right):
-        panels = [(left, by_merit, comparison.none.episodes), (right, by_equality, 1)]
-        for axes, shown, scale in panels:
-            _draw_points(axes, shown, scale, colors, comparison.oracles)
+    with panels(2 + bool(curves), caption, height, ax, figsize, sharey=True) as (figure, (left, right, *more)):
+        points = [(left, by_merit, comparison.none.episodes), (right, by_equality, 1)]
+        for axes, shown, scale in points:
+            _draw_points(axes, shown, scale, look)
         left.set(title="Reward and fairness by merit", xlabel="← fairer · fairness regret of an episode")
         right.set(title="Reward and equality", xlabel="← more equal · Gini of the pulls")
         left.set_ylabel("intervention benefit: none is 0, whittle is 1" if part else "share of arms in the good state")
+        for axes in more:
+            _draw_slacks(axes, slack_lines(measures, curves, reward), look)
         figure.draw_without_rendering()  # only now is it known where points are
-        for axes, shown, scale in panels:
-            _draw_labels(axes, shown, scale, colors)
+        for axes, shown, scale in points:
+            _draw_labels(axes, shown, scale, look)
     return figure
 
 
-def _draw_points(axes: Axes, shown: TradeOff, scale: float, colors: Mapping[str, str], oracles: Sequence[str]) -> None:
-    """Draw the points with their intervals, and the line of those that are on the front."""
+@dataclass(frozen=True)
+class _Look:
+    """How policies look in all panels, by label: one with several slacks has one color and is named in full once."""
+
+    colors: dict[str, str]
+    names: dict[str, str]
+    curves: tuple[SlackCurve, ...]
+    oracles: tuple[str, ...]
+
+    @classmethod
+    def of(cls, labels: Sequence[str], curves: tuple[SlackCurve, ...], oracles: tuple[str, ...]) -> _Look:
+        first = {label: curve.members[0] for curve in curves for label in curve.members}
+        alike = [first.get(label, label) for label in labels]
+        palette = dict(zip(dict.fromkeys(alike), cycle(_COLORS)))
+        short = {
+            label: f"slack {_slack(slack)}"
+            for curve in curves
+            for label, slack in zip(curve.members[1:], curve.slacks[1:], strict=True)
+        }
+        colors = {label: palette[one] for label, one in zip(labels, alike, strict=True)}
+        return cls(colors, {label: for_figure(short.get(label, label)) for label in labels}, curves, oracles)
+
+    def inside(self, label: str) -> str:
+        """Return the color of the inside of a point."""
+        return "white" if label in self.oracles else self.colors[label]
+
+
+def _slack(value: float) -> str:
+    return "∞" if np.isinf(value) else f"{value:g}"
+
+
+def _draw_points(axes: Axes, shown: TradeOff, scale: float, look: _Look) -> None:
+    """Draw the points with their intervals, the line of those on the front, and one through each policy's slacks."""
     x, y = shown.fairness / scale, shown.reward
     axes.plot(x[0][shown.front], y[0][shown.front], color="#999999", linewidth=1, drawstyle="steps-post", zorder=1)
+    for curve in look.curves:
+        along = [shown.labels.index(label) for label in curve.members if label in shown.labels]
+        axes.plot(x[0, along], y[0, along], color=look.colors[curve.members[0]], linewidth=1, linestyle=":", zorder=2)
     for i, label in enumerate(shown.labels):
-        color = colors[label]
+        color = look.colors[label]
         axes.plot(x[1:, i], y[[0, 0], i], x[[0, 0], i], y[1:, i], color=color, alpha=0.5, linewidth=1.2, zorder=2)
-        inside = "white" if label in oracles else color
-        axes.plot(x[0, i], y[0, i], "o", markersize=5.5, color=color, markerfacecolor=inside, zorder=3)
+        axes.plot(x[0, i], y[0, i], "o", markersize=5.5, color=color, markerfacecolor=look.inside(label), zorder=3)
     axes.margins(0.12, 0.08)
 
 
-def _draw_labels(axes: Axes, shown: TradeOff, scale: float, colors: Mapping[str, str]) -> None:
+def _draw_slacks(axes: Axes, shown: SlackLines, look: _Look) -> None:
+    """Draw a line for each policy with several slacks, which are evenly spaced."""
+    for number, (curve, place, reward) in enumerate(zip(look.curves, shown.places, shown.rewards, strict=True)):
+        x = place + 0.06 * (number - (len(look.curves) - 1) / 2)  # so that intervals do not hide each other
+        color, inside = look.colors[curve.members[0]], look.inside(curve.members[0])
+        axes.plot(np.stack([x, x]), reward[1:], color=color, alpha=0.5, linewidth=1.2, zorder=2)
+        style: Any = {"marker": "o", "markersize": 5.5, "color": color, "markerfacecolor": inside, "linewidth": 1.2}
+        axes.plot(x, reward[0], **style, zorder=3, label=for_figure(curve.label))
+    axes.set_xticks(np.arange(len(shown.slacks)), [_slack(value) for value in shown.slacks])
+    axes.set(title="Reward and slack", xlabel="slack in pulls · 0 is blind to states")
+    axes.legend(loc="best", fontsize=_LABEL_SIZE)
+
+
+def _draw_labels(axes: Axes, shown: TradeOff, scale: float, look: _Look) -> None:
     """Write each policy's name beside its point, with a line to it where that is not near."""
     from matplotlib.patheffects import withStroke
     from matplotlib.textpath import TextPath
@@ -234,7 +252,7 @@ def _draw_labels(axes: Axes, shown: TradeOff, scale: float, colors: Mapping[str,
         on_paper(x[0, front[:-1]] + t * np.diff(x[0, front]), y[0, front[:-1]]),
         on_paper(x[0, front[1:]], y[0, front[:-1]] + t * np.diff(y[0, front])),
     ]
-    names = [for_figure(label) for label in shown.labels]
+    names = [look.names[label] for label in shown.labels]
     widths = [TextPath((0, 0), name, size=_LABEL_SIZE).get_extents().width for name in names]
     boxes = np.stack([np.array(widths), np.full(len(points), _LABEL_SIZE)], axis=-1)
     frame = np.asarray(axes.get_window_extent().get_points() * 72 / axes.figure.dpi)
@@ -242,14 +260,14 @@ def _draw_labels(axes: Axes, shown: TradeOff, scale: float, colors: Mapping[str,
     ends = (np.clip(points, places - boxes / 2, places + boxes / 2) - places) / boxes + 0.5  # of lines, in the box
     far = np.hypot(*(places + (ends - 0.5) * boxes - points).T) > _FAR
     for i, label in enumerate(shown.labels):
-        line = {"arrowstyle": "-", "color": colors[label], "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
+        line = {"arrowstyle": "-", "color": look.colors[label], "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
         text = axes.annotate(
             names[i],
             (x[0, i], y[0, i]),
             places[i] - points[i],
             textcoords="offset points",
             fontsize=_LABEL_SIZE,
-            color=colors[label],
+            color=look.colors[label],
             ha="center",
             va="center",
             arrowprops=line | {"relpos": tuple(ends[i])} if far[i] else None,
