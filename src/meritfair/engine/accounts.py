@@ -18,15 +18,41 @@ more than it: in the first case arms are given more than their bound, in the sec
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from meritfair.core.arrays import BoolArray, FloatArray
+from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.engine.compiling import kernel, part
 
 _CLOSE = 1e-9  # what Newton's method may leave of the budget
 _STEPS = 100
 _WIDEST = 4.0  # the longest step, in log odds
+
+
+class Accounts(NamedTuple):
+    """What the arms of a run were due and given, and room to find what they are given next."""
+
+    account: FloatArray  # (N,)
+    least: FloatArray  # (N,), the smallest account at any step
+    largest: FloatArray  # (N,)
+    total: FloatArray  # (N,), all that was given
+    due: FloatArray  # (N,), at a step
+    odds: FloatArray  # (2, N), of what is wanted, by state
+    given: FloatArray  # (N,)
+    weight: FloatArray  # (N,), odds that take the account in
+    low: FloatArray  # (N,)
+    high: FloatArray  # (N,)
+    order: IntArray  # (N,), in which arms are drawn
+    budget: IntArray  # (1,), for which `due` was found; -1 if it has to be found anew
+    scale: FloatArray  # (1,), of the odds at the last step
+
+
+def new_accounts(n_arms: int) -> Accounts:
+    """Return accounts of 0."""
+    rows = np.zeros((9, n_arms))
+    odds, order = np.zeros((2, n_arms)), np.arange(n_arms)
+    return Accounts(*rows[:5], odds, *rows[5:], order, np.full(1, -1), np.ones(1))
 
 
 @part

@@ -54,7 +54,7 @@ def draw_by_rounding(
         first = word * n_arms
         _pull_certain(pulls, order, given, first, drawn)
         if word % _WORDS_IN_ORDER == 0:
-            _shuffle(order, drawn, source)
+            shuffle(order, drawn, source)
             pooled = _set_coins(limits, flips, order, given, drawn)
         toss_words(source, limits, coins, ZERO, drawn)
         carrier = ALL if pooled > 0.5 else NONE  # whether the carrier is pulled in the end: now it is certain
@@ -96,7 +96,7 @@ def draw_systematically(
         first = word * n_arms
         _pull_certain(pulls, order, given, first, drawn)
         if word % _WORDS_IN_ORDER == 0:
-            _shuffle(order, drawn, source)
+            shuffle(order, drawn, source)
             end = NONE
             for k in range(drawn):
                 end += lengths[order[k]]  # modulo 1
@@ -138,7 +138,7 @@ def _pull_certain(pulls: WordArray, order: IntArray, given: FloatArray, first: i
 
 
 @part
-def _shuffle(order: IntArray, n: int, source: WordArray) -> None:
+def shuffle(order: IntArray, n: int, source: WordArray) -> None:
     """Put the first n in a random order; two places from each random word, uniform up to n in 2^32."""
     left = n
     while left > 1:

@@ -122,12 +122,21 @@ def allot(
 ) -> int:
     """Set each arm's exposure in proportion to merit, between its floor and a cap under which it can be learned.
 
-    The `cap` is set here, and is at most `most`. The sum of exposures grows with the rate, and is
-    linear between the points where some arm reaches a bound: Newton's method ends after a few steps. Where no arm
-    moves, it takes the next such point. Where it would leave what is known to hold the rate, that is halved, in
-    logarithms.
+    The `cap` is set here, and is at most `most`.
     """
     _set_caps(cap, visits, floor, most, budget)
+    share_out(merit, exposure, floor, cap, budget)
+    return 0
+
+
+@part
+def share_out(merit: FloatArray, exposure: FloatArray, floor: FloatArray, cap: FloatArray, budget: int) -> None:
+    """Set each arm's exposure in proportion to merit, between its floor and its cap.
+
+    The sum of exposures grows with the rate, and is linear between the points where some arm reaches a bound: Newton's
+    method ends after a few steps. Where no arm moves, it takes the next such point. Where it would leave what is known
+    to hold the rate, that is halved, in logarithms.
+    """
     total = 0.0
     for each in merit:
         total += each
@@ -149,7 +158,6 @@ def allot(
         rate = rate + missing / slope if slope > 0.0 else _next_point(merit, floor, cap, rate, missing)
         if not low < rate < high:
             rate = 2.0 * low if high == np.inf else 0.5 * high if low == 0.0 else math.sqrt(low * high)
-    return 0
 
 
 @part
