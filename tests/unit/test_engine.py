@@ -50,11 +50,13 @@ from meritfair.engine.rules import BERNSTEIN, KL, MEAN, OPTIMISTIC, PAPER, PESSI
 from meritfair.engine.selection import smallest
 from meritfair.engine.steps import (
     NO_GROUPS,
+    NO_ORDER,
     Groups,
     StepPlan,
     Steps,
     choose_in_groups,
     choose_softly,
+    choose_top,
     choosing,
     new_groups,
     new_steps,
@@ -747,7 +749,7 @@ def test_steps_pull_the_largest_and_break_ties_at_random() -> None:
     table = np.array([[0.0, 0.0, 0.0, 1.0, 1.0, -np.inf], [1.0, 1.0, 2.0, 0.0, -np.inf, -np.inf]])  # by state and arm
     memory = np.zeros((2 + horizon * episodes, 4 * n_arms + 1))
     memory[:2, :n_arms] = table
-    plan = StepPlan(choosing(_rank_and_note, _note_pulls, _three_in_ten), memory, NO_GROUPS)
+    plan = StepPlan(choosing(_rank_and_note, _note_pulls, _three_in_ten, choose_top), memory, NO_GROUPS, NO_ORDER)
     rewards = [
         _play(chains, tally, steps, plan, environment, rng_words, pulls, budget, horizon, t * horizon)
         for t in range(episodes)
@@ -795,7 +797,7 @@ def _played(choose: Any, index: FloatArray, budget: int, steps_of_all: int, grou
     n_arms = len(index)
     steps, memory = new_steps(n_arms, 1), np.zeros((2 + steps_of_all, 4 * n_arms + 1))
     memory[:2, :n_arms] = index
-    plan = StepPlan(choosing(_rank_and_note, _note_pulls, None, choose), memory, groups)
+    plan = StepPlan(choosing(_rank_and_note, _note_pulls, None, choose), memory, groups, NO_ORDER)
     chains, pulls = new_chains(np.full((n_arms, 2, 2), 0.5), 1), np.zeros(n_arms, np.uint64)
     _play(chains, new_tally(n_arms), steps, plan, source_of(21), source_of(22), pulls, budget, steps_of_all, 0)
     return memory[2:, n_arms : 2 * n_arms].astype(np.int64)

@@ -62,6 +62,7 @@ class Steps(NamedTuple):
     group_index: FloatArray  # (N,), the index of the arms of a group
     group_actions: IntArray  # (N,)
     coins: Coins
+    present: WordArray  # bits for all pairs of an arm and a state, and a word for those that are never pulled
 
 
 class Groups(NamedTuple):
@@ -78,6 +79,7 @@ class StepPlan(NamedTuple):
     choosing: Choosing
     memory: FloatArray  # (N, m), what its stages keep
     groups: Groups
+    order: IntArray  # of the pairs of arms and states by a table that stays, as `table_order` gives it
 
 
 def new_steps(n_arms: int, words: int) -> Steps:
@@ -85,7 +87,8 @@ def new_steps(n_arms: int, words: int) -> Steps:
     states, actions, next_states, group_actions = np.zeros((4, n_arms), np.int64)
     index, scratch, group_index = np.zeros((3, n_arms))
     coins = new_coins(n_arms, words)
-    return Steps(states, actions, next_states, index, scratch, group_index, group_actions, coins)
+    present = np.zeros(-(-2 * n_arms // 64) + 1, np.uint64)
+    return Steps(states, actions, next_states, index, scratch, group_index, group_actions, coins, present)
 
 
 def new_groups(groups: IntArray, quotas: IntArray) -> Groups:
@@ -96,6 +99,7 @@ def new_groups(groups: IntArray, quotas: IntArray) -> Groups:
 
 
 NO_GROUPS = new_groups(np.zeros(0, np.int64), np.zeros(0, np.int64))
+NO_ORDER = np.zeros((4, 0), np.int64)
 
 
 @part
@@ -210,22 +214,29 @@ _TO_LEARN = _MEMORY, _LIKE.states, _LIKE.actions, _LIKE.next_states
 _TO_EXPLORE = _MEMORY, 1
 _TO_CHOOSE = _LIKE, NO_GROUPS, _RNG, 1, 1.0
 _TO_MAKE = _CHAINS, _LIKE.coins, _RNG, 1, 1
-_TO_PLAY = StepPlan(Choosing(*range(7)), _MEMORY, NO_GROUPS), _LIKE, _RNG, 1, 1, 1
+_TO_PLAY = StepPlan(Choosing(*range(7)), _MEMORY, NO_GROUPS, NO_ORDER), _LIKE, _RNG, 1, 1, 1
 _TO_COUNT = _CHAINS, _TALLY, _LIKE.coins, _RNG, 1
 for _arguments in (_TO_RANK, _TO_LEARN, _TO_EXPLORE, _TO_CHOOSE, _TO_MAKE, _TO_PLAY, _TO_COUNT):
     expect(*_arguments)
 
 
+def _address_of(function: Any, arguments: tuple[Any, ...], returns: Any) -> int:
+    """Return the address of what may not be needed, or 0."""
+    return 0 if function is None else address(own_stage(function), *arguments, returns=returns)
+
+
 @cache
-def choosing(rank: Any, learn: Any = None, explore: Any = None, choose: Any = choose_top) -> Choosing:
+def choosing(
+    rank: Any = None, learn: Any = None, explore: Any = None, choose: Any = None, play: Any = play_by_index
+) -> Choosing:
     """Return the compiled stages of a plan that chooses at each step."""
     return Choosing(
-        ranker=address(own_stage(rank), *_TO_RANK, returns=numba.void),
-        learner=0 if learn is None else address(own_stage(learn), *_TO_LEARN, returns=numba.void),
-        explorer=0 if explore is None else address(own_stage(explore), *_TO_EXPLORE, returns=numba.float64),
-        chooser=address(choose, *_TO_CHOOSE, returns=numba.float64),
+        ranker=_address_of(rank, _TO_RANK, numba.void),
+        learner=_address_of(learn, _TO_LEARN, numba.void),
+        explorer=_address_of(explore, _TO_EXPLORE, numba.float64),
+        chooser=_address_of(choose, _TO_CHOOSE, numba.float64),
         maker=address(make_coins, *_TO_MAKE),
-        player=address(play_by_index, *_TO_PLAY),
+        player=address(play, *_TO_PLAY),
         counter=address(count_word, *_TO_COUNT),
     )
 

@@ -36,15 +36,21 @@ _ROUNDING = 1e-9  # by which floors may miss the budget
 
 
 class StepFunctions(NamedTuple):
-    """What the engine calls at each step, and what it is given; `choose` is one of :mod:`meritfair.engine.steps`."""
+    """What plays a plan in the engine, and what it is given; `play` is one of its players.
 
-    rank: Callable[..., None]
-    choose: Callable[..., float]
+    The player of :mod:`meritfair.engine.steps` calls `rank`, `choose` (one of that module), `learn` and `explore` at
+    each step; that of :mod:`meritfair.engine.tables` needs only an order.
+    """
+
+    play: Callable[..., int]
     memory: FloatArray  # (..., N, m)
+    rank: Callable[..., None] | None = None
+    choose: Callable[..., float] | None = None
     learn: Callable[..., None] | None = None
     explore: Callable[..., float] | None = None
     groups: IntArray | None = None
     quotas: IntArray | None = None
+    order: IntArray | None = None  # (..., 4, 2N)
     remembers: bool = False  # whether the memory after an episode is for the next one
 
 
@@ -316,10 +322,13 @@ class PriorityTable(Plan):
         return self.quotas is None
 
     def step_functions(self, memory: FloatArray | None) -> StepFunctions:  # noqa: ARG002
-        from meritfair.engine.steps import choose_in_groups, choose_softly, choose_top, rank_by_table
+        from meritfair.engine.steps import choose_in_groups, choose_softly, play_by_index, rank_by_table
+        from meritfair.engine.tables import play_by_table, table_order
 
-        choose = choose_softly if self.soft else choose_top if self.groups is None else choose_in_groups
-        return StepFunctions(rank_by_table, choose, self.index, groups=self.groups, quotas=self.quotas)
+        if not self.soft and self.groups is None:
+            return StepFunctions(play_by_table, self.index, order=table_order(self.index))
+        choose = choose_softly if self.soft else choose_in_groups
+        return StepFunctions(play_by_index, self.index, rank_by_table, choose, groups=self.groups, quotas=self.quotas)
 
     def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
         index = np.where(now.states == 1, self.index[..., 1], self.index[..., 0])
@@ -404,9 +413,10 @@ class StepLearner(Plan):
         return self.memory.shape[:-1]
 
     def step_functions(self, memory: FloatArray | None) -> StepFunctions:
-        from meritfair.engine.steps import choose_top
+        from meritfair.engine.steps import choose_top, play_by_index
 
-        return StepFunctions(self.rank, choose_top, self.begin(memory), self.learn, self.explore, remembers=True)
+        known = self.begin(memory)
+        return StepFunctions(play_by_index, known, self.rank, choose_top, self.learn, self.explore, remembers=True)
 
     def begin(self, memory: FloatArray | None = None) -> FloatArray:
         return self.memory if memory is None or not self.keeps_memory else memory

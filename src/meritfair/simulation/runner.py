@@ -43,7 +43,17 @@ from meritfair.engine.episodes import (
     tightener,
 )
 from meritfair.engine.rules import EXPONENTIAL, FIXED, GREEDY, OPTIMISTIC, POOLED, SEQUENTIAL, BallRule, MeritRule, Rule
-from meritfair.engine.steps import NO_GROUPS, Choosing, Groups, StepPlan, Steps, choosing, new_groups, new_steps
+from meritfair.engine.steps import (
+    NO_GROUPS,
+    NO_ORDER,
+    Choosing,
+    Groups,
+    StepPlan,
+    Steps,
+    choosing,
+    new_groups,
+    new_steps,
+)
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import Ball
 from meritfair.model.counts import Counts
@@ -205,16 +215,17 @@ class _StepByStep:
     choosing: Choosing
     memory: FloatArray  # (runs, N, m)
     groups: list[Groups]
+    orders: IntArray  # (runs, 4, 2N)
     learned: FloatArray | None = None  # the memory, if it is for the next episode too
 
     def play_run(self, run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray) -> None:
         steps = new_steps(len(state.chains.state), state.at_once)
-        plan = StepPlan(self.choosing, self.memory[run], self.groups[run])
+        plan = StepPlan(self.choosing, self.memory[run], self.groups[run], self.orders[run])
         play_steps_run(settings, plan, state, steps, measures, control)
         _check_reward(int(measures.reward.min(initial=0)))
 
     def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
-        plan = StepPlan(self.choosing, self.memory[run], self.groups[run])
+        plan = StepPlan(self.choosing, self.memory[run], self.groups[run], self.orders[run])
         play_steps_episode(settings, plan, at.state, at.steps, at.measures, at.pulled, t)
         _check_reward(int(at.measures.reward[t]))
 
@@ -258,7 +269,9 @@ def _playable(plan: Plan, problem: Problem, memory: FloatArray | None = None) ->
     if steps.groups is not None and steps.quotas is not None:
         quotas = np.broadcast_to(steps.quotas, (runs, steps.quotas.shape[-1]))
         groups = [new_groups(steps.groups, each) for each in quotas]
-    return _StepByStep(_compiled(steps), known, groups, known if steps.remembers else None)
+    order = NO_ORDER if steps.order is None else steps.order
+    orders = np.array(np.broadcast_to(order, (runs, *order.shape[-2:])), order="C")
+    return _StepByStep(_compiled(steps), known, groups, orders, known if steps.remembers else None)
 
 
 def _exposure(plan: Plan, problem: Problem) -> FloatArray | None:
@@ -271,7 +284,7 @@ def _exposure(plan: Plan, problem: Problem) -> FloatArray | None:
 def _compiled(steps: StepFunctions) -> Choosing:
     """Return the functions of a plan, compiled."""
     try:
-        return choosing(steps.rank, steps.learn, steps.explore, steps.choose)
+        return choosing(steps.rank, steps.learn, steps.explore, steps.choose, steps.play)
     except (NumbaError, TypeError) as error:
         said = " ".join(str(error).split())
         raise InputError(f"the functions of a StepLearner must be such that Numba can compile them: {said}") from error
