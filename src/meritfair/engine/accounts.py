@@ -30,6 +30,20 @@ _STEPS = 100
 _WIDEST = 4.0  # the longest step, in log odds
 
 
+class Timing(NamedTuple):
+    """What a timed lottery brings along."""
+
+    merit: FloatArray  # (N,)
+    floor: FloatArray  # (N,)
+    cap: FloatArray  # (N,)
+    point: FloatArray  # (2, 2, N) by state and action: the arms for which the time of pulls is chosen
+    explore: FloatArray  # (N,), the part of what is wanted that does not depend on the state
+    slack: float
+    pull: float  # how strongly accounts act
+    design: int
+    looks: bool  # whether states matter at all
+
+
 class Accounts(NamedTuple):
     """What the arms of a run were due and given, and room to find what they are given next."""
 
@@ -53,6 +67,9 @@ def new_accounts(n_arms: int) -> Accounts:
     rows = np.zeros((9, n_arms))
     odds, order = np.zeros((2, n_arms)), np.arange(n_arms)
     return Accounts(*rows[:5], odds, *rows[5:], order, np.full(1, -1), np.ones(1))
+
+
+NO_TIMING = Timing(*np.zeros((3, 0)), np.zeros((2, 2, 0)), np.zeros(0), 0.0, 0.0, 0, False)
 
 
 @part

@@ -41,7 +41,7 @@ class Coins(NamedTuple):
 
 
 def new_coins(n_arms: int, words: int) -> Coins:
-    """Return room for so many arms and words at a time."""
+    """Return room for that many arms and words at a time."""
     blocks = -(-n_arms // LANES)
     sizes = 4 * n_arms * words, 64 * 4 * blocks, 65 * blocks, 64 * blocks, _ROOM
     return Coins(*(np.zeros(size, np.uint64) for size in sizes))
@@ -145,7 +145,7 @@ def _turn(coins: Coins, n_arms: int, words: int, word: int) -> None:
 
 @stage
 def make_coins(chains: Chains, coins: Coins, source: WordArray, words: int, word: int) -> int:
-    """Make the coins of a word ready, and before the first of so many words those of all."""
+    """Make the coins of a word ready, and before the first of that many words those of all."""
     if word == 0:
         _toss(chains, coins, source, words)
     _turn(coins, len(chains.state), words, word)
@@ -195,7 +195,7 @@ def move(coins: Coins, step: Word) -> None:
 
 @part
 def _by_arm(words: WordArray, first: Any, blocks: Any, steps: Any, room: WordArray) -> None:
-    """Turn words of so many steps into words of 64 arms, at the start of the room."""
+    """Turn words of that many steps into words of 64 arms, at the start of the room."""
     for step in range(steps):
         room[step] = words[first + step * blocks]
     for step in range(steps, ROW):
@@ -205,7 +205,7 @@ def _by_arm(words: WordArray, first: Any, blocks: Any, steps: Any, room: WordArr
 
 @stage
 def count_word(chains: Chains, tally: Tally, coins: Coins, pulls: WordArray, bits: int) -> int:
-    """Count what happened in a word of so many steps, and make its last states the first; return the reward.
+    """Count what happened in a word of that many steps, and make its last states the first; return the reward.
 
     The words of `pulls` of all arms are set.
     """

@@ -20,6 +20,7 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray, WordArray
 from meritfair.engine import rules
+from meritfair.engine.accounts import Accounts, Timing, new_accounts
 from meritfair.engine.arrivals import draw_by_arrival
 from meritfair.engine.chains import Chains, new_chains, start_states, walk
 from meritfair.engine.compiling import address, call, expect, inlined, kernel
@@ -42,6 +43,7 @@ from meritfair.engine.options import allot, draw_posterior, tighten
 from meritfair.engine.passes import draw_in_passes
 from meritfair.engine.pooling import Pool, new_pool, pool, refits_at
 from meritfair.engine.random import new_source
+from meritfair.engine.rounds import Rounds, new_rounds
 from meritfair.engine.rules import BallRule, MeritRule, Rule
 from meritfair.engine.steps import StepPlan, Steps, play_steps
 
@@ -54,7 +56,8 @@ class RunSettings(NamedTuple):
 
     fair_share: FloatArray  # (N,)
     fair_exposure: FloatArray  # (N,)
-    budget: int
+    budget: int  # the largest, if it changes from step to step
+    mean_budget: float
     horizon: int
     carry_states: bool
     ball: BallRule
@@ -73,6 +76,8 @@ class RunState(NamedTuple):
     coverage: Coverage
     race: Race
     pool: Pool
+    accounts: Accounts
+    rounds: Rounds
     at_once: int  # words of 64 steps that are drawn and walked together
 
 
@@ -116,8 +121,10 @@ def new_run_state(
     *,
     integrates: bool = False,
     pools: bool = False,
+    timed: bool = False,
+    rounds: Rounds | None = None,
 ) -> RunState:
-    """Return the state before a run, with room to integrate exposures or to pool arms if that is needed."""
+    """Return the state before a run, with room to integrate exposures, pool arms or keep accounts if that is needed."""
     n_arms = len(transitions)
     words = -(-horizon // 64)
     at_once = min(words, max(1, _LANES_AT_ONCE // n_arms))
@@ -132,6 +139,8 @@ def new_run_state(
         coverage=new_coverage(n_arms, episodes),
         race=new_race(n_arms, budget) if integrates else new_race(1, 1),
         pool=new_pool(n_arms if pools else 1),
+        accounts=new_accounts(n_arms if timed else 1),
+        rounds=new_rounds(n_arms, (budget,)) if rounds is None else rounds,
         at_once=at_once,
     )
 
@@ -301,7 +310,7 @@ def play_steps_run(
 
     A reward below 0 says that the run has ended there, as in `play_steps`.
     """
-    pulled, budget, horizon = state.estimates.exposure, settings.budget, settings.horizon
+    pulled, horizon = state.estimates.exposure, settings.horizon
     episodes = len(measures.reward)
     for t in range(episodes):
         if control[1] != 0:
@@ -313,10 +322,65 @@ def play_steps_run(
             pulled[arm] /= horizon
         measures.exposure_regret[t] = regret(pulled, settings.fair_exposure)
         for arm in range(len(pulled)):
-            pulled[arm] /= budget
+            pulled[arm] /= settings.mean_budget
         measures.fairness_regret[t] = regret(pulled, settings.fair_share)
         _end(settings, state, t == episodes - 1)
         control[0] = t + 1
+
+
+@inlined
+def _time(rule: Rule, timing: Timing, visits: FloatArray) -> None:
+    """Set which part of what arms are given does not depend on their states, by how often the rarest cell was seen."""
+    for arm in range(len(timing.explore)):
+        rarest = min(min(visits[0, 0, arm], visits[0, 1, arm]), min(visits[1, 0, arm], visits[1, 1, arm]))
+        timing.explore[arm] = 1.0 / np.sqrt(1.0 + rarest)
+
+
+@kernel
+def play_timed_run(
+    settings: RunSettings,
+    rule: Rule,
+    stages: Stages,
+    now: Shares,
+    plan: StepPlan,
+    bounds: tuple[FloatArray, FloatArray],
+    state: RunState,
+    steps: Steps,
+    measures: Measures,
+    control: IntArray,
+) -> None:
+    """Play all episodes of a run of a timed lottery; the rest is as in `play_run`.
+
+    `bounds` are floor and cap of what is due, if the rule plans each episode.
+    """
+    book, given, horizon, episodes = state.accounts, steps.scratch, settings.horizon, len(measures.reward)
+    for t in range(episodes):
+        if control[1] != 0:
+            return
+        _measure(settings, state, measures, t)
+        if rule.kind != rules.FIXED:
+            _plan(settings, rule, stages, state, bounds[0], bounds[1], t)
+            _time(rule, plan.timing, state.tally.visits)
+            book.budget[0] = -1
+        measures.fairness_regret[t] = regret(now.share, settings.fair_share)
+        for arm in range(len(given)):
+            given[arm] = book.total[arm]
+        measures.reward[t] = _play_steps(settings, plan, state, steps, t)
+        for arm in range(len(given)):
+            given[arm] = (book.total[arm] - given[arm]) / horizon
+        measures.exposure_regret[t] = regret(given, settings.fair_exposure)
+        _end(settings, state, t == episodes - 1)
+        control[0] = t + 1
+
+
+@inlined
+def _play_steps(settings: RunSettings, plan: StepPlan, state: RunState, steps: Steps, t: int) -> int:
+    """Play the steps of episode t, from 0; return the reward."""
+    chains, pulls, rngs = state.chains, state.drawing.words[PULLS], (state.environment_rng, state.policy_rng)
+    budget, horizon = settings.budget, settings.horizon
+    return play_steps(
+        chains, state.tally, pulls, steps, plan, rngs[0], rngs[1], budget, horizon, t * horizon, state.at_once
+    )
 
 
 @inlined
@@ -324,14 +388,11 @@ def _steps_of_episode(
     settings: RunSettings, plan: StepPlan, state: RunState, steps: Steps, measures: Measures, pulled: FloatArray, t: int
 ) -> int:
     """Measure and play episode t, from 0, step by step; set how often each arm was pulled, and return the reward."""
-    tally, budget, horizon = state.tally, settings.budget, settings.horizon
     _measure(settings, state, measures, t)
     pulled[:] = 0.0
-    _count_pulls(tally, pulled)
-    chains, pulls, rng, policy_rng = state.chains, state.drawing.words[PULLS], state.environment_rng, state.policy_rng
-    first, at_once = t * horizon, state.at_once
-    reward = play_steps(chains, tally, pulls, steps, plan, rng, policy_rng, budget, horizon, first, at_once)
-    _count_pulls(tally, pulled)
+    _count_pulls(state.tally, pulled)
+    reward = _play_steps(settings, plan, state, steps, t)
+    _count_pulls(state.tally, pulled)
     return reward
 
 

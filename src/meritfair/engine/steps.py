@@ -19,6 +19,7 @@ import numba
 import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray, WordArray
+from meritfair.engine.accounts import NO_TIMING, Accounts, Timing, new_accounts
 from meritfair.engine.bits import NONE, ONE
 from meritfair.engine.chains import Chains, new_chains
 from meritfair.engine.coins import Coins, count_word, make_coins, move, new_coins, pack, unpack
@@ -36,6 +37,7 @@ from meritfair.engine.compiling import (
 )
 from meritfair.engine.counting import Tally, new_tally
 from meritfair.engine.random import new_source, open_uniform, uniform
+from meritfair.engine.rounds import Rounds, new_rounds, note_pulled, set_free
 from meritfair.engine.selection import smallest
 
 
@@ -63,6 +65,8 @@ class Steps(NamedTuple):
     group_actions: IntArray  # (N,)
     coins: Coins
     present: WordArray  # bits for all pairs of an arm and a state, and a word for those that are never pulled
+    accounts: Accounts
+    rounds: Rounds
 
 
 class Groups(NamedTuple):
@@ -80,15 +84,17 @@ class StepPlan(NamedTuple):
     memory: FloatArray  # (N, m), what its stages keep
     groups: Groups
     order: IntArray  # of the pairs of arms and states by a table that stays, as `table_order` gives it
+    timing: Timing  # of a timed lottery
 
 
-def new_steps(n_arms: int, words: int) -> Steps:
-    """Return the room for that many arms, and for coins of so many words at a time."""
+def new_steps(n_arms: int, words: int, accounts: Accounts, rounds: Rounds) -> Steps:
+    """Return the room for that many arms, and for coins of that many words at a time."""
     states, actions, next_states, group_actions = np.zeros((4, n_arms), np.int64)
     index, scratch, group_index = np.zeros((3, n_arms))
     coins = new_coins(n_arms, words)
     present = np.zeros(-(-2 * n_arms // 64) + 1, np.uint64)
-    return Steps(states, actions, next_states, index, scratch, group_index, group_actions, coins, present)
+    numbers = states, actions, next_states, index, scratch, group_index, group_actions
+    return Steps(*numbers, coins, present, accounts, rounds)
 
 
 def new_groups(groups: IntArray, quotas: IntArray) -> Groups:
@@ -175,13 +181,22 @@ def rank_by_table(
         index[arm] = table[arm, states[arm]]
 
 
+@inlined
+def _who_may(rounds: Rounds, index: FloatArray, step: int) -> int:
+    """Give those who may not be pulled at a step an index of -inf, unless it is NaN; return how many may."""
+    number = set_free(rounds.free, rounds.next_free, step)
+    for arm in range(len(index)):
+        index[arm] = index[arm] if rounds.free[arm] or np.isnan(index[arm]) else -np.inf
+    return number
+
+
 @stage
 def play_by_index(plan: StepPlan, steps: Steps, rng: WordArray, budget: int, bits: int, step: int) -> int:
-    """Play so many steps of a word, counted from `step`: rank, choose, move, learn; return -1 - step if NaN ends it.
+    """Play that many steps of a word, counted from `step`: rank, choose, move, learn; return -1 - step if NaN ends it.
 
     While arms are ranked, the actions are those of the step before; those of the last step stay.
     """
-    choosing, memory, coins = plan.choosing, plan.memory, steps.coins
+    choosing, memory, coins, rounds = plan.choosing, plan.memory, steps.coins, steps.rounds
     states, actions, next_states = steps.states, steps.actions, steps.next_states
     blocks, last = np.uint64(len(coins.pulls) >> 6), 0.0
     unpack(coins.states, NONE, states)
@@ -190,9 +205,16 @@ def play_by_index(plan: StepPlan, steps: Steps, rng: WordArray, budget: int, bit
         if choosing.explorer != 0:
             exploring = uniform(rng) < call_real(choosing.explorer, memory, step)
         call_void(choosing.ranker, memory, states, actions, step, exploring, steps.index)
-        last = call_real(choosing.chooser, steps, plan.groups, rng, budget, last)
+        number = _who_may(rounds, steps.index, step) if rounds.active else budget
+        number = min(number, rounds.budgets[step % len(rounds.budgets)])
+        if number > 0:
+            last = call_real(choosing.chooser, steps, plan.groups, rng, number, last)
+        else:
+            actions[:] = 0
         if np.isnan(last):
             return -1 - step
+        if rounds.active:
+            note_pulled(actions, rounds.next_free, step, rounds.cooldown, rounds.once)
         pack(actions, coins.pulls, h * blocks)
         move(coins, h)
         unpack(coins.states, (h + ONE) * blocks, next_states)
@@ -206,7 +228,7 @@ def play_by_index(plan: StepPlan, steps: Steps, rng: WordArray, budget: int, bit
 
 # What stages are called with. Kernels that may call them are compiled before it is known whether they will.
 _CHAINS, _TALLY = new_chains(np.full((1, 2, 2), 0.5), 1), new_tally(1)
-_LIKE = new_steps(1, 1)
+_LIKE = new_steps(1, 1, new_accounts(1), new_rounds(1, (1,)))
 _RNG = new_source(np.random.SeedSequence(0))
 _MEMORY = np.zeros((1, 1))
 _TO_RANK = _MEMORY, _LIKE.states, _LIKE.actions, 1, True, _LIKE.index
@@ -214,7 +236,7 @@ _TO_LEARN = _MEMORY, _LIKE.states, _LIKE.actions, _LIKE.next_states
 _TO_EXPLORE = _MEMORY, 1
 _TO_CHOOSE = _LIKE, NO_GROUPS, _RNG, 1, 1.0
 _TO_MAKE = _CHAINS, _LIKE.coins, _RNG, 1, 1
-_TO_PLAY = StepPlan(Choosing(*range(7)), _MEMORY, NO_GROUPS, NO_ORDER), _LIKE, _RNG, 1, 1, 1
+_TO_PLAY = StepPlan(Choosing(*range(7)), _MEMORY, NO_GROUPS, NO_ORDER, NO_TIMING), _LIKE, _RNG, 1, 1, 1
 _TO_COUNT = _CHAINS, _TALLY, _LIKE.coins, _RNG, 1
 for _arguments in (_TO_RANK, _TO_LEARN, _TO_EXPLORE, _TO_CHOOSE, _TO_MAKE, _TO_PLAY, _TO_COUNT):
     expect(*_arguments)
@@ -257,7 +279,7 @@ def play_steps(
 ) -> int:
     """Play an episode's steps, counted from `step`; return the reward, or -1 - step if the index is NaN there.
 
-    So many words are made at once as in the open loop, so that the coins are the same.
+    As many words are made at once as in the open loop, so that the coins are the same.
     """
     how, coins, reward, left = plan.choosing, steps.coins, 0, horizon
     pack(chains.state, coins.states, NONE)

@@ -137,7 +137,7 @@ def _choose(
 
 @stage
 def play_by_table(plan: StepPlan, steps: Steps, rng: WordArray, budget: int, bits: int, _step: int) -> int:
-    """Play so many steps of a word by a table that stays."""
+    """Play that many steps of a word by a table that stays."""
     coins, order, present = steps.coins, plan.order, steps.present
     blocks = np.uint64(len(coins.pulls)) >> _SIX
     _enter(present, order, coins.states, np.uint64(len(steps.states)))

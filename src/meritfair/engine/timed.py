@@ -174,7 +174,7 @@ def _draw(plan: StepPlan, steps: Steps, rng: WordArray) -> None:
 
 @stage
 def play_timed(plan: StepPlan, steps: Steps, rng: WordArray, _budget: int, bits: int, step: int) -> int:
-    """Play so many steps of a word, counted from `step`: give, draw, move, and keep accounts."""
+    """Play that many steps of a word, counted from `step`: give, draw, move, and keep accounts."""
     timing, book, rounds, coins = plan.timing, steps.accounts, steps.rounds, steps.coins
     blocks, cycle = np.uint64(len(coins.pulls) >> 6), len(rounds.budgets)
     shuffle(book.order, len(book.order), rng)

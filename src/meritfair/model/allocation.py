@@ -119,6 +119,28 @@ def check_bounds(floor: npt.ArrayLike, cap: npt.ArrayLike, n_arms: int, budget: 
     return low, high
 
 
+def fitting_bounds(
+    floor: FloatArray, cap: FloatArray, budget: int, highest: float = 1.0
+) -> tuple[FloatArray, FloatArray]:
+    """Return floors and caps, each (N,), that leave room for a budget and are at most the highest.
+
+    Caps that are too low are raised, and floors that are too high are reduced, each in proportion.
+
+    Examples
+    --------
+    >>> fitting_bounds(np.full(4, 0.1), np.full(4, 0.5), budget=3)
+    (array([0.1, 0.1, 0.1, 0.1]), array([0.75, 0.75, 0.75, 0.75]))
+    """
+    high = np.minimum(cap, highest)
+    room, most = len(high) * highest, high.sum()
+    if most < budget:
+        high = highest - (highest - high) * ((room - budget) / (room - most))
+    low = np.minimum(floor, high)
+    if low.sum() > budget + _ROUNDING:
+        low = low * (budget / low.sum())
+    return low, high
+
+
 def learning_cap(not_pulled: npt.ArrayLike, budget: int, floor: npt.ArrayLike, cap: npt.ArrayLike) -> FloatArray:
     """Return caps under which a policy keeps learning about every arm.
 

@@ -19,10 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meritfair.core.arrays import BoolArray, IntArray
+from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.core.checks import check_budget, check_flag, check_kind, check_settings, check_whole
 from meritfair.core.errors import InputError
+from meritfair.model.allocation import fitting_bounds
 from meritfair.model.criterion import Criterion, plain
+from meritfair.model.exposure import fair_exposure
 
 Budget = int | tuple[int, ...]  # the same in all rounds, or one for each of some rounds, which repeat
 _MOST_ROUNDS = 1_000_000_000
@@ -131,6 +133,33 @@ class Rules:
             counts &= last_pull == 0
         rested = (last_pull == 0) | (last_pull + self.cooldown < number)
         return Standing(present & counts & rested, counts if self.accrue else present & counts)
+
+    def fair_exposure(self, merit: FloatArray, criterion: Criterion, budget: Budget) -> FloatArray:
+        """Return the mean exposure that arms of these merits are due, shape (..., N), over the rounds of a budget.
+
+        Who has been pulled once, if that is all, counts as if they could be pulled again.
+
+        Examples
+        --------
+        >>> Rules(cooldown=1).fair_exposure(np.array([9.0, 1.0, 1.0, 1.0]), Criterion(design="exact"), 1)
+        array([0.5       , 0.16666667, 0.16666667, 0.16666667])
+        """
+        if isinstance(budget, int) and not self.cooldown:
+            return criterion.exposure(merit, budget)
+        cycle = (budget,) if isinstance(budget, int) else budget
+        mean = sum(cycle) / len(cycle)
+        due = {each: self._due(merit, criterion, each, mean) for each in set(cycle)}
+        return np.asarray(np.mean([due[each] for each in cycle], axis=0))
+
+    def _due(self, merit: FloatArray, criterion: Criterion, budget: int, mean: float) -> FloatArray:
+        """Return what is due in a round with this budget."""
+        if budget == 0:
+            return np.zeros(merit.shape)
+        if criterion.design == "sequential":
+            return criterion.exposure(merit, budget)
+        bounds = (np.broadcast_to(np.asarray(each), merit.shape[-1:]) for each in (criterion.floor, criterion.cap))
+        floor, cap = fitting_bounds(*bounds, budget, self.most_due(budget, mean))
+        return fair_exposure(merit, budget, criterion.design, floor=floor, cap=cap)
 
     def most_due(self, budget: int, mean_budget: float) -> float:
         """Return the most exposure that an arm is due in a round with this budget, if `mean_budget` is the mean.

@@ -26,13 +26,12 @@ from meritfair.core.checks import check_merit, float_array
 from meritfair.core.deprecation import Renamed
 from meritfair.core.errors import InputError
 from meritfair.engine.rules import ROTATION, SEQUENTIAL
-from meritfair.model.allocation import check_bounds
+from meritfair.model.allocation import check_bounds, fitting_bounds
 from meritfair.model.draws import draw, draw_exposures
 from meritfair.model.exposure import DESIGNS, check_design, fair_exposure, merit_share, takes_integral
 from meritfair.policies.drawing import Draw, Mixture, Observed, Ranking, Situation, Step
 
 _SMALLEST = 1e-300  # a merit must be positive
-_ROUNDING = 1e-9  # by which floors may miss the budget
 
 
 class StepFunctions(NamedTuple):
@@ -212,14 +211,8 @@ class Lottery(Plan):
         """
         if self.drawn_by == SEQUENTIAL:
             return Lottery(self.merit[available])
-        cap = np.minimum(np.broadcast_to(np.asarray(self.cap), self.merit.shape)[available], highest)
-        n, most = len(cap) * highest, cap.sum()
-        if most < budget:
-            cap = highest - (highest - cap) * ((n - budget) / (n - most))
-        floor = np.minimum(np.broadcast_to(np.asarray(self.floor), self.merit.shape)[available], cap)
-        if floor.sum() > budget + _ROUNDING:
-            floor = floor * (budget / floor.sum())
-        return Lottery(self.merit[available], self.design, floor, cap)
+        bounds = (np.broadcast_to(np.asarray(each), self.merit.shape)[available] for each in (self.floor, self.cap))
+        return Lottery(self.merit[available], self.design, *fitting_bounds(*bounds, budget, highest))
 
     def due(self, entitled: BoolArray, budget: int, highest: float = 1.0) -> FloatArray:
         """Return what each arm is due at a step, shape (N,): nothing if it is not entitled, at most the highest."""

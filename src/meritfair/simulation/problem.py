@@ -7,6 +7,7 @@ from typing import Any
 
 from meritfair.core.arrays import FloatArray
 from meritfair.model.criterion import Confidence, Criterion, plain
+from meritfair.model.rules import Budget, Rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,7 +16,8 @@ class Problem:
 
     transitions: FloatArray  # (runs, N, 2, 2)
     names: tuple[str, ...]
-    budget: int
+    budgets: Budget  # the same at each step, or one for each of some steps, which repeat
+    rules: Rules
     episodes: int
     horizon: int
     carry_states: bool
@@ -36,6 +38,26 @@ class Problem:
         return int(self.transitions.shape[1])
 
     @property
+    def cycle(self) -> tuple[int, ...]:
+        """The budget of each step, again from the start after the last."""
+        return (self.budgets,) if isinstance(self.budgets, int) else self.budgets
+
+    @property
+    def budget(self) -> int:
+        """The budget of a step, the largest if it changes."""
+        return max(self.cycle)
+
+    @property
+    def mean_budget(self) -> float:
+        """The mean budget of a step."""
+        return sum(self.cycle) / len(self.cycle)
+
+    @property
+    def restricted(self) -> bool:
+        """Whether the budget changes, or some arms may not be pulled at some steps."""
+        return len(self.cycle) > 1 or bool(self.rules)
+
+    @property
     def integrates(self) -> bool:
         """Whether exposures of sequential draws are found by an integral in each episode."""
         return self.exposure_regret and self.budget > 1
@@ -44,7 +66,8 @@ class Problem:
         """Return everything but the transition probabilities and the seed as plain values."""
         return {
             "names": list(self.names),
-            "budget": self.budget,
+            "budget": self.budgets if isinstance(self.budgets, int) else list(self.budgets),
+            "rules": self.rules.settings() if self.rules else None,
             "episodes": self.episodes,
             "horizon": self.horizon,
             "carry_states": self.carry_states,
