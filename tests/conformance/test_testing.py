@@ -228,8 +228,9 @@ class Boastful(Lottery):
     def weights(self, budget: int) -> FloatArray:
         return np.ones(self.merit.shape)
 
-    def among(self, available: BoolArray, budget: int) -> Lottery:
-        return Boastful(self.merit[available]) if available.sum() > budget else super().among(available, budget)
+    def among(self, available: BoolArray, budget: int, highest: float = 1.0) -> Lottery:
+        boasts = available.sum() > budget
+        return Boastful(self.merit[available]) if boasts else super().among(available, budget, highest)
 
     def draw(self, budget: int, rng: np.random.Generator) -> BoolArray:
         return Lottery(np.ones(self.n_arms)).draw(budget, rng)

@@ -23,7 +23,8 @@ EXACT = 1e-9
 
 
 def oracle(**settings: Any) -> mf.FairOracle:
-    return mf.FairOracle(**{"design": "exact", "slack": 1.0} | settings)
+    chosen: dict[str, Any] = {"design": "exact", "slack": 1.0, **settings}
+    return mf.FairOracle(**chosen)
 
 
 def timed(lottery: Lottery, transitions: Any = None, slack: float = 1.0, explore: Any = 0.0) -> Learner:
