@@ -14,9 +14,11 @@ import pytest
 import meritfair as mf
 from meritfair import testing
 from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from meritfair.policies import Lottery, Policy, PriorityTable, Rotation, StepLearner, View, registry
+from meritfair.model.accounts import given_exposure
+from meritfair.policies import Lottery, Policy, PriorityTable, Rotation, StepLearner, View, registry, timed
 from meritfair.policies.drawing import Ranking, Situation, Step
 from meritfair.policies.learner import Choice, Learner
+from meritfair.policies.rows import Rows
 from meritfair.testing import CHECKS, Check, ConformanceError, cases, check_policy, judging
 
 
@@ -226,8 +228,9 @@ class Boastful(Lottery):
     def weights(self, budget: int) -> FloatArray:
         return np.ones(self.merit.shape)
 
-    def among(self, available: BoolArray, budget: int) -> Lottery:
-        return Boastful(self.merit[available]) if available.sum() > budget else super().among(available, budget)
+    def among(self, available: BoolArray, budget: int, highest: float = 1.0) -> Lottery:
+        boasts = available.sum() > budget
+        return Boastful(self.merit[available]) if boasts else super().among(available, budget, highest)
 
     def draw(self, budget: int, rng: np.random.Generator) -> BoolArray:
         return Lottery(np.ones(self.n_arms)).draw(budget, rng)
@@ -488,6 +491,50 @@ def test_too_few_pulls_where_few_are_available_are_found(monkeypatch: pytest.Mon
     testing.check_missing("none")
 
 
+def test_accounts_beyond_the_slack_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = mf.MeritFair(estimate="mean", design="exact", slack=0.1)
+    testing.check_accounts(policy)
+
+    def endless(wanted: Any, account: Any, due: Any, slack: float, budget: int, free: Any) -> FloatArray:
+        return given_exposure(wanted, 0 * account, due, np.inf, budget, free)
+
+    monkeypatch.setattr(timed, "given_exposure", endless)
+    with pytest.raises(ConformanceError, match=r"accounts must stay within the slack of 0\.1, but in round"):
+        testing.check_accounts(policy)
+
+
+def test_accounts_that_are_wrong_or_lost_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, to_dict = mf.FairOracle(design="exact", slack=1.0), Rows.to_dict
+    testing.check_accounts(policy)
+    with monkeypatch.context() as patch:
+        patch.setattr(Rows, "to_dict", lambda self: {**to_dict(self), "account": None})
+        with pytest.raises(ConformanceError, match="must be the same, but in round"):
+            testing.check_accounts(policy)
+    choose = Learner.choose
+
+    def doubled(self: Learner, *args: Any, **kwargs: Any) -> Choice:
+        choice = choose(self, *args, **kwargs)
+        return dataclasses.replace(choice, account=2 * choice.account)
+
+    monkeypatch.setattr(Learner, "choose", doubled)
+    with pytest.raises(ConformanceError, match="an account must be what was due less what was given"):
+        testing.check_accounts(policy)
+
+
+@pytest.mark.parametrize("name", ["random", "whittle", "round-robin"])
+def test_rules_that_are_not_kept_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    testing.check_rules(name)
+    situation = Learner._situation
+
+    def free(self: Learner, *args: Any) -> Situation:
+        now = situation(self, *args)
+        return dataclasses.replace(now, free=now.available)
+
+    monkeypatch.setattr(Learner, "_situation", free)
+    with pytest.raises(ConformanceError, match="only arms that may be pulled by the rules must be chosen"):
+        testing.check_rules(name)
+
+
 def test_counting_what_is_not_known_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     observe = Learner.observe
 
@@ -634,13 +681,13 @@ def test_all_failures_are_told_at_once() -> None:
     with pytest.raises(ConformanceError) as found:
         check_policy(always_the_same)
     lines = str(found.value).splitlines()
-    assert lines[0] == "always-the-same fails 2 of 14 checks:"
+    assert lines[0] == "always-the-same fails 2 of 16 checks:"
     assert [line.split(":")[0] for line in lines[1:]] == ["check_ties", "check_relabelling"]
     assert isinstance(found.value, AssertionError)
 
 
 def test_checks_are_public_and_say_what_must_hold() -> None:
-    assert len(set(CHECKS)) == len(CHECKS) == 14
+    assert len(set(CHECKS)) == len(CHECKS) == 16
     for check in CHECKS:
         assert getattr(testing, check.__name__) is check
         assert check.__name__ in testing.__all__

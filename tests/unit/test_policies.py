@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ def test_mistakes_are_named(call: Any, message: str) -> None:
 def test_merit_fair_uses_its_point_of_the_ball(estimate: str) -> None:
     seen = view()
     plan = mf.MeritFair(merit=mf.Affine(1.0, 2.0), delta=0.2, estimate=estimate).plan(seen)
+    assert isinstance(plan, Lottery)
     estimated = mf.Ball(seen.counts, 9, 0.2).estimate(estimate)
     np.testing.assert_allclose(plan.merit, 2 + mf.benefit(estimated))
 
@@ -226,12 +228,18 @@ def test_merit_fair_keeps_bounds_and_learns_under_caps(design: str) -> None:
     seen = view(n_arms=5, budget=2)
     policy = mf.MeritFair(design=design, estimate="mean", floor=0.05, cap=(1.0, 1.0, 0.3, 1.0, 1.0))
     plan = policy.plan(seen)
+    assert isinstance(plan, Lottery)
     assert plan.design == design
     left_alone = seen.counts.visits[:, 0, 0] + seen.counts.visits[:, 1, 0]
     cap = learning_cap(left_alone, 2, 0.05, [1.0, 1.0, 0.3, 1.0, 1.0])
     np.testing.assert_array_equal(np.asarray(plan.cap), cap)
     np.testing.assert_allclose(plan.exposure(2), mf.fair_exposure(plan.merit, 2, design, floor=0.05, cap=cap))
     everyone_seen = plan.exposure(2)
+    timed = dataclasses.replace(policy, slack=1.5).plan(seen)
+    assert isinstance(timed, TimedLottery)
+    assert (timed.slack, timed.lottery.design) == (1.5, design)
+    np.testing.assert_array_equal(timed.exposure(2), everyone_seen)
+    np.testing.assert_array_equal(timed.transitions, seen.estimated_transitions("mean"))
     assert (everyone_seen >= 0.05).all()
     assert everyone_seen[2] <= 0.3
     assert everyone_seen.max() < 1  # else it would never be seen left alone

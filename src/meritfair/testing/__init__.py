@@ -19,6 +19,7 @@ judged.
 
 from __future__ import annotations
 
+from meritfair.testing.accounts import check_accounts, check_rules
 from meritfair.testing.cases import AnyPolicy, Case, Check
 from meritfair.testing.fairness import check_exposures, check_pulls, check_relabelling, check_ties
 from meritfair.testing.judging import ConformanceError
@@ -30,6 +31,7 @@ __all__ = [
     "CHECKS",
     "Check",
     "ConformanceError",
+    "check_accounts",
     "check_constant",
     "check_exposures",
     "check_join_and_leave",
@@ -40,6 +42,7 @@ __all__ = [
     "check_pulls",
     "check_relabelling",
     "check_restart",
+    "check_rules",
     "check_runs",
     "check_runs_together",
     "check_seeds",
@@ -61,6 +64,8 @@ CHECKS: tuple[Check, ...] = (
     check_sizes,
     check_missing,
     check_join_and_leave,
+    check_accounts,
+    check_rules,
     check_learner_and_simulation,
 )
 
@@ -92,7 +97,7 @@ def check_policy(policy: AnyPolicy, n_arms: int = 6, budget: int = 2) -> None:
     >>> check_policy(first_come)
     Traceback (most recent call last):
     ...
-    meritfair.testing.judging.ConformanceError: first-come fails 2 of 14 checks:
+    meritfair.testing.judging.ConformanceError: first-come fails 2 of 16 checks:
     check_ties: arms that are alike must be pulled alike: in 120 first rounds arm 0 was pulled 120 times, ...
     check_relabelling: exposures must not depend on the order of arms: after the same history ...
     """

@@ -16,6 +16,7 @@ from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.errors import InputError
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
+from meritfair.model.rules import Rules
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.policies.learner import Choice, Learner
@@ -112,10 +113,12 @@ class Case:
         }
         return dataclasses.replace(self, policy=dataclasses.replace(self.policy, **changed))
 
-    def start(self, seed: int, horizon: int = 1, truth: FloatArray | None = None) -> Learner:
+    def start(
+        self, seed: int, horizon: int = 1, truth: FloatArray | None = None, rules: Rules | None = None
+    ) -> Learner:
         """Start the policy in live use."""
         known = self.known(self.truth if truth is None else truth)
-        return self.policy.start(self.n_arms, self.budget, seed, horizon=horizon, transitions=known)
+        return self.policy.start(self.n_arms, self.budget, seed, horizon=horizon, transitions=known, rules=rules)
 
     def known(self, truth: FloatArray) -> FloatArray | None:
         """Return true arms if the policy may know them."""

@@ -83,9 +83,12 @@ def same(first: Any, second: Any) -> bool:
 
 
 def parts(plan: Plan) -> dict[str, Any]:
-    """Return what a plan consists of, but for functions."""
-    values = {f.name: getattr(plan, f.name) for f in dataclasses.fields(plan) if f.init}  # type: ignore[arg-type]
-    return {"kind": type(plan).__name__, **{name: value for name, value in values.items() if not callable(value)}}
+    """Return what a plan consists of, but for functions; of a plan inside it, all its parts."""
+    found: dict[str, Any] = {"kind": type(plan).__name__}
+    for name, value in ((f.name, getattr(plan, f.name)) for f in dataclasses.fields(plan) if f.init):  # type: ignore[arg-type]
+        inside = parts(value) if isinstance(value, Plan) else None
+        found |= {name: value} if inside is None else {f"{name}.{own}": each for own, each in inside.items()}
+    return {name: value for name, value in found.items() if not callable(value)}
 
 
 def difference(first: dict[str, Any], second: dict[str, Any]) -> str | None:
@@ -114,3 +117,5 @@ def check_same_choice(first: Choice, second: Choice, where: str) -> None:
         fail(f"the choice must be the same, but {where} it was {first.names} and {second.names}")
     if not np.array_equal(first.exposure, second.exposure):
         fail(f"exposures must be the same, but {where} they were {first.exposure} and {second.exposure}")
+    if not np.array_equal(first.due, second.due) or not np.array_equal(first.account, second.account):
+        fail(f"accounts must be the same, but {where} they were {first.account} and {second.account}")
