@@ -131,7 +131,7 @@ def test_a_log_without_due_exposures_has_no_accounts() -> None:
     log = DrawLog([1, 2], ["a", "a"], [0.5, 0.5], [0, 1])
     report = audit(log)
     assert log.due is None
-    assert report.arms.account is report.largest_account is report.worst_window is report.within_slack is None
+    assert [report.arms.account, report.largest_account, report.worst_window, report.within_slack] == [None] * 4
     assert "account" not in str(report)
     assert "due" not in report.arms.columns("arm")
     with pytest.raises(InputError, match="slack needs a log with due exposures, and this one has none"):
@@ -329,7 +329,7 @@ def test_the_figure_has_a_panel_of_accounts(tmp_path: Path) -> None:
     report = audit(log, slack=1.5)
     figure = report.plot()
     figure.savefig(tmp_path / "audit.png")
-    _, _, below = figure.axes
+    below: Any = figure.axes[2]
     labels = [text.get_text() for text in below.get_legend().get_texts()]
     table = accounts(report)
     behind, ahead = table.names[table.largest.argmax()], table.names[table.least.argmin()]
@@ -340,8 +340,8 @@ def test_the_figure_has_a_panel_of_accounts(tmp_path: Path) -> None:
         "slack of 1.5",
     ]
     assert below.lines[0].get_ydata().max() == pytest.approx(table.largest.max())
-    no_slack = audit(log).plot().axes[2].get_legend().get_texts()
-    assert len(no_slack) == 3
+    without: Any = audit(log).plot().axes[2]
+    assert len(without.get_legend().get_texts()) == 3
 
 
 def test_accounts_need_three_axes() -> None:
