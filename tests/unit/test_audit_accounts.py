@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
+import meritfair as mf
 from meritfair.auditing import Accounts, Audit, DrawLog, audit, read_draws
 from meritfair.core.errors import FileError, InputError
 
@@ -131,7 +132,7 @@ def test_a_log_without_due_exposures_has_no_accounts() -> None:
     log = DrawLog([1, 2], ["a", "a"], [0.5, 0.5], [0, 1])
     report = audit(log)
     assert log.due is None
-    assert report.arms.account is report.largest_account is report.worst_window is report.within_slack is None
+    assert [report.arms.account, report.largest_account, report.worst_window, report.within_slack] == [None] * 4
     assert "account" not in str(report)
     assert "due" not in report.arms.columns("arm")
     with pytest.raises(InputError, match="slack needs a log with due exposures, and this one has none"):
@@ -177,6 +178,24 @@ def test_a_timed_lottery_stays_within_its_slack_and_no_less(slack: float) -> Non
     assert abs(worst.account) <= abs(window.owed) <= 2 * slack + 1e-9
     assert audit(log, slack=math.inf).within_slack is True
     assert audit(log).within_slack is None
+
+
+def test_a_learners_log_has_the_accounts_that_the_learner_keeps() -> None:
+    rng, truth = np.random.default_rng(1), mf.datasets.synthetic(6, seed=1).transitions
+    learner = mf.MeritFair(estimate="mean", design="exact", slack=1.0).start(n_arms=6, budget=2, seed=3)
+    states, rows = np.zeros(6, np.int64), []
+    for r in range(1, 101):
+        choice = learner.choose(states=states)
+        columns = (choice.exposure.tolist(), choice.actions.tolist(), choice.due.tolist())
+        rows += [(r, name, x, int(a), "", e) for name, x, a, e in zip(learner.names, *columns, strict=True)]
+        after = (rng.random(6) < truth[np.arange(6), states, choice.actions.astype(int)]).astype(np.int64)
+        learner.observe(states, choice.actions, after)
+        states = after
+    report = audit(make_log(rows), slack=1.0)
+    assert report.within_slack is True
+    assert accounts(report).now == pytest.approx(choice.account, abs=1e-9)
+    assert accounts(report).farthest.max() > 0.5
+    assert report.budget.uneven_due == report.budget.uneven == 0
 
 
 def test_the_evidence_does_not_depend_on_what_was_due() -> None:
@@ -329,7 +348,7 @@ def test_the_figure_has_a_panel_of_accounts(tmp_path: Path) -> None:
     report = audit(log, slack=1.5)
     figure = report.plot()
     figure.savefig(tmp_path / "audit.png")
-    _, _, below = figure.axes
+    below: Any = figure.axes[2]
     labels = [text.get_text() for text in below.get_legend().get_texts()]
     table = accounts(report)
     behind, ahead = table.names[table.largest.argmax()], table.names[table.least.argmin()]
@@ -340,8 +359,8 @@ def test_the_figure_has_a_panel_of_accounts(tmp_path: Path) -> None:
         "slack of 1.5",
     ]
     assert below.lines[0].get_ydata().max() == pytest.approx(table.largest.max())
-    no_slack = audit(log).plot().axes[2].get_legend().get_texts()
-    assert len(no_slack) == 3
+    without: Any = audit(log).plot().axes[2]
+    assert len(without.get_legend().get_texts()) == 3
 
 
 def test_accounts_need_three_axes() -> None:

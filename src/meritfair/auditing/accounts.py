@@ -21,6 +21,7 @@ from meritfair.auditing.evidence import Histories
 from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.texts import several
 
+_DIGITS = 10  # of accounts, so that rounding errors do not decide between equal ones
 TOLERANCE = 1e-6  # pulls: what the rounding of exposures in a file may add up to
 
 
@@ -142,7 +143,7 @@ def accounts(units: Histories, names: tuple[str, ...], rounds: IntArray) -> Acco
     """Return the accounts of units, if their log says what was due; `rounds` are the numbers of its rounds."""
     if units.due is None:
         return None
-    account = _running(units, units.due - units.expected)
+    account = _running(units, units.due - units.expected).round(_DIGITS) + 0.0  # and no -0
     least = np.minimum(np.minimum.reduceat(account, units.starts), 0.0)
     largest = np.maximum(np.maximum.reduceat(account, units.starts), 0.0)
     low, high = _first_row(units, account, least), _first_row(units, account, largest)

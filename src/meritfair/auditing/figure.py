@@ -11,7 +11,7 @@ import numpy as np
 from meritfair.auditing.accounts import Accounts
 from meritfair.auditing.report import Audit
 from meritfair.core.figures import evenly, two_panels, two_panels_and_one_below
-from meritfair.core.texts import for_figure
+from meritfair.core.texts import for_figure, several
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,9 +28,10 @@ def plot_audit(
     shown = min(_MOST_BARS, len(report.groups or report.arms))
     height, account = max(4.4, 1.6 + 0.17 * shown), report.arms.account
     side = "At the right" if account is None else "Top right"
+    size = f"{several(len(report.arms), 'arm')} in {several(len(report.rounds), 'round')}"
     caption = (
-        f"{len(report.arms):,} arms in {len(report.rounds):,} rounds. {side}: dots are the draws; lines hold "
-        f"the truth, all at all times with probability {1 - report.alpha:g}; black is flagged."
+        f"{size}. {side}: dots are the draws; lines hold the truth, all at all times "
+        f"with probability {1 - report.alpha:g}; black is flagged."
     )
     if account is None:
         with two_panels(caption, height, ax, figsize) as (figure, left, right):
@@ -76,7 +77,7 @@ def _draw_shortfall(axes: Axes, report: Audit) -> None:
     axes.set_yticks(range(len(shown)), [for_figure(table.names[k]) for k in shown])
     axes.set_ylim(-0.8, len(shown) - 0.2)
     some = f" of {len(shown)} of {len(table):,} {what}" if len(shown) < len(table) else f" of {what}"
-    axes.set(title=f"Shortfall{some}", xlabel="← too often · stated exposure less probability · too seldom →")
+    axes.set(title=f"Shortfall{some}", xlabel="← too often · stated less true exposure · too seldom →")
     axes.grid(visible=False, axis="y")
 
 

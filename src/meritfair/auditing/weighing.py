@@ -12,7 +12,7 @@ from meritfair.auditing import evidence
 from meritfair.auditing.accounts import accounts
 from meritfair.auditing.log import DrawLog
 from meritfair.auditing.report import Audit, AuditTable, Budget, Evidence, Violation
-from meritfair.core.arrays import FloatArray, IntArray
+from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 from meritfair.core.checks import check_flag, check_number
 from meritfair.core.errors import InputError
 from meritfair.core.progress import Progress, following
@@ -165,7 +165,7 @@ def _budget(log: DrawLog) -> Budget:
     return Budget(int(drawn.min()), int(drawn.max()), uneven, first, *due)
 
 
-def _uneven(log: DrawLog, difference: FloatArray) -> tuple[int, int | None]:
+def _uneven(log: DrawLog, difference: AnyArray) -> tuple[int, int | None]:
     """Return how many rounds have a difference that rounding does not explain, and the number of the first."""
     places = np.flatnonzero(np.abs(difference) > _UNEVEN)
     return len(places), int(log.rounds[places[0]]) if len(places) else None

@@ -127,7 +127,8 @@ def two_panels_and_one_below(
         return
     with _with_caption(caption, sum(heights), figsize) as figure:
         grid = figure.add_gridspec(2, 2, height_ratios=heights)
-        yield figure, *(figure.add_subplot(part) for part in (grid[0, 0], grid[0, 1], grid[1, :]))
+        left, right, below = (figure.add_subplot(part) for part in (grid[0, 0], grid[0, 1], grid[1, :]))
+        yield figure, left, right, below
 
 
 @contextmanager

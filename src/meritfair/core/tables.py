@@ -408,11 +408,11 @@ def _check_header(
         mark = next((mark for mark in ";\t|" if mark in found and "," not in found), "")
         hint = f": columns must be separated by commas, and here it seems to be {mark!r}" if mark else ""
         raise FileError(file, f"lacks the column{'s' * (len(missing) > 1)} {wanted}; it has {found}{hint}", line=line)
-    wanted = [*required, *(name for name in optional if name in header)]
-    for name in wanted:
+    read = [*required, *(name for name in optional if name in header)]
+    for name in read:
         if header.count(name) > 1:
             raise FileError(file, "duplicate column", line=line, column=name)
-    return wanted
+    return read
 
 
 def _date(cell: Any) -> np.datetime64 | None:
