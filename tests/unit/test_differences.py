@@ -81,6 +81,13 @@ def test_pairs_of_runs_make_it_narrower(found: Comparison) -> None:
             assert width(each.paired) < 0.8 * width(each.unpaired)
 
 
+def test_with_everyone_pulled_all_have_the_same_reward_in_each_run() -> None:
+    everyone = compare(SETS, ["random", "whittle", "wiql", "merit-fair"], **{**QUICK, "budget": 6})
+    for each in everyone.differences("random").values():
+        assert each.paired == (0, 0, 0)
+        assert width(each.unpaired) > 0
+
+
 def test_any_measure_has_differences(found: Comparison) -> None:
     between = found.differences("random", "gini")
     expected = mf.metrics.gini(found.best.pulls) - mf.metrics.gini(found.runs["random"].pulls)
