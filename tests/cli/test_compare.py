@@ -42,6 +42,31 @@ class Picky(Policy):
         return Lottery(np.ones(view.counts.visits.shape[:-2]))
 
 
+@dataclass(frozen=True)
+class Patient(Policy):
+    """Has a slack."""
+
+    name: ClassVar[str] = "patient"
+    adopts: ClassVar[tuple[str, ...]] = ("design",)
+    design: str = "sequential"
+    slack: float = 0.0
+
+    @property
+    def criterion(self) -> mf.Criterion:
+        return mf.Criterion(design=self.design)
+
+    def plan(self, view: View) -> Lottery:
+        n_arms = view.counts.visits.shape[-3]
+        return Lottery(np.tile(1.0 + self.slack * np.arange(n_arms), (len(view.counts.visits), 1)), self.design)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be few policies, one of which has a slack."""
+    classes = {name: registry.policy_class(name) for name in ("random", "none", "whittle")}
+    monkeypatch.setattr(registry, "_POLICIES", {"patient": Patient, **classes})
+
+
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let there be few policies, one of which is picky, in the order of their reward but for the first."""
@@ -68,7 +93,7 @@ def test_a_table_for_people(call: Any) -> None:
     assert first_words(answer) == ["random", "merit-fair", "estimate=mean", "whittle"]
     assert max(len(line.rstrip()) for line in answer.out.splitlines()) <= 80
     found = direct({"random": mf.Random(), "mean": mf.MeritFair(estimate="mean")}).measures["random"]
-    (line,) = (line for line in answer.out.splitlines() if line.startswith("random"))
+    line = next(line for line in answer.out.splitlines() if line.startswith("random"))
     cells = line.split()
     half = (found["intervention_benefit"].high - found["intervention_benefit"].low) / 2
     assert cells[1:3] == [f"{found['intervention_benefit'].mean:.2f}".replace("-", "−"), f"±{half:.2f}"]
@@ -86,6 +111,67 @@ def test_a_table_for_people(call: Any) -> None:
         "Longest wait: most steps",
     ):
         assert words in answer.words
+
+
+def test_differences_are_a_second_table(call: Any) -> None:
+    answer = call(*QUICK, *THREE)
+    table = answer.out.split("Difference to merit-fair:estimate=mean: share of arms in the good state")[1]
+    assert [line.split()[0] for line in table.splitlines() if line.startswith(("random", "merit", "whittle"))] == [
+        "random",
+        "whittle",
+    ]
+    policies = {"random": mf.Random(), "merit-fair:estimate=mean": mf.MeritFair(estimate="mean")}
+    paired, unpaired = direct(policies).differences()["random"]
+    (line,) = (line for line in table.splitlines() if line.startswith("random"))
+    numbers = (paired.mean, *paired[1:], *unpaired[1:])
+    expected = "random {} {} to {} {} to {}".format(*(f"{100 * x:+.2f}".replace("-", "−") for x in numbers))
+    assert " ".join(line.split()) == expected
+    assert "of the differences run by run" in answer.words
+    assert max(len(line.rstrip()) for line in answer.out.splitlines()) <= 80
+
+
+def test_who_others_are_held_against(call: Any) -> None:
+    answer = call(*QUICK, *THREE[:2], "--against", "none", "--out", "table.csv")
+    assert "Difference to none: share" in answer.words
+    with Path("table.csv").open(newline="") as stream:
+        row = next(csv.DictReader(stream))
+    expected = direct(["random"], against="none").table()[0]
+    assert row["against"] == "none"
+    for name in ("difference", "difference_low", "difference_high", "difference_unpaired_low"):
+        assert float(row[name]) == expected[name]
+    told = json.loads(call(*QUICK, *THREE[:2], "--against", "none", "--json").out)
+    assert told["policies"][0]["difference_high"] == expected["difference_high"]
+
+
+def test_with_nobody_else_or_one_run_there_is_nothing_to_hold_against(call: Any) -> None:
+    assert "Difference" not in call(*QUICK, "-p", "random").out
+    assert "Difference" not in call(*QUICK[:-4], "--runs", "1", "--seed", "1", *THREE).out
+    answer = call(*QUICK[:-4], "--runs", "1", "--seed", "1", *THREE, "--against", "random")
+    assert "Difference to random" in answer.out
+    assert "nan" not in answer.out
+    assert "interval" not in answer.out
+
+
+def test_a_policy_with_several_slacks(call: Any, patient: None) -> None:
+    two = [*QUICK, "--design", "exact", "-p", "random", "-p", "patient"]
+    told = json.loads(call(*two, "--slack", "0,0.5", "--json").out)
+    assert [row["policy"] for row in told["policies"]] == ["random", "patient:slack=0", "patient:slack=0.5"]
+    assert told["settings"]["policies"]["patient:slack=0.5"]["slack"] == 0.5
+    assert told["settings"]["policies"]["patient:slack=0.5"]["design"] == "exact"
+
+
+def test_all_policies_with_several_slacks(call: Any, patient: None) -> None:
+    answer = call(*QUICK, "--design", "exact", "--slack", "0,2", "--against", "patient:slack=2", "--plot", "a.png")
+    assert answer.code == 0
+    assert sorted(first_words(answer)) == ["none", "patient", "patient", "random", "slack=0", "slack=2", "whittle"]
+    assert "Difference to patient:slack=2: share" in answer.words
+    assert Path("a.png").exists()
+
+
+def test_slack_needs_a_design(call: Any, patient: None) -> None:
+    answer = call(*QUICK, "-p", "patient", "--slack", "0,1")
+    assert answer.code == 2
+    assert "slack needs the design 'exact' or 'systematic', got 'sequential' for patient" in answer.err
 
 
 def test_a_single_run_without_oracles_says_no_more_than_there_is(call: Any) -> None:
@@ -173,6 +259,10 @@ def test_all_runs_on_one_instance(call: Any) -> None:
         ([*QUICK, "--floor", "0.1"], "floor and cap need the design 'exact'"),
         ([*QUICK, "--merit", "exponental"], "did you mean 'exponential'?"),
         ([*QUICK, "--out", "table.xlsx"], "table.xlsx: comparisons are kept in .csv or .parquet or .md or .tex files"),
+        ([*QUICK, *THREE, "--against", "randon"], "there is no policy 'randon', did you mean 'random'?"),
+        ([*QUICK, "-p", "random", "--slack", "0,1"], "none of these policies has a setting 'slack'"),
+        ([*QUICK, "-p", "random", "--slack", "0;1"], "as in 0,1,5, got '0;1'"),
+        ([*QUICK, "-p", "random", "--slack", "0,-1"], "slack must be one or more numbers of at least 0"),
         ([*QUICK, "--plot", "figure.gif"], "a figure is a .png, .pdf or .svg file"),
     ],
 )

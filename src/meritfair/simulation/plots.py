@@ -157,6 +157,7 @@ def plot_comparison(
     by_merit, by_equality = (trade_off(measures, name, reward) for name in ("fairness_regret", "gini"))
     look = _Look.of(tuple(measures), curves, comparison.oracles)
     remarks = ["Grey line: no policy is both fairer and more rewarding."]
+    remarks += ["Dotted: one policy with several slacks."] * bool(curves)
     remarks += ["Hollow: knows the true arms."] * bool(comparison.oracles)
     remarks += ["Bars: 95 % intervals."] * (comparison.none.runs > 1)
     remarks += ["No Gini where nobody is pulled."] * (len(by_equality.labels) < len(measures))
@@ -189,7 +190,7 @@ class _Look:
     def of(cls, labels: Sequence[str], curves: tuple[SlackCurve, ...], oracles: tuple[str, ...]) -> _Look:
         first = {label: curve.members[0] for curve in curves for label in curve.members}
         alike = [first.get(label, label) for label in labels]
-        palette = dict(zip(dict.fromkeys(alike), cycle(_COLORS)))
+        palette = dict(zip(dict.fromkeys([*first.values(), *alike]), cycle(_COLORS)))  # curves differ if they can
         short = {
             label: f"slack {_slack(slack)}"
             for curve in curves

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from meritfair.simulation.run import Run
 
 _SETTING = "slack"
-_IN_LABEL = re.compile(r"(?<=:)slack=[^,]*,|[,:]slack=[^,]*")
+_IN_LABEL = re.compile(r"(?<=[:,])slack=[^,]*,|[:,]slack=[^,]*$")
 
 
 def with_slacks(players: Mapping[str, Policy], slacks: Sequence[float]) -> dict[str, Policy]:
