@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def plain_given(
-    wanted: Sequence[float],
+    wanted: Sequence[float],  # odds
     account: Sequence[float],
     due: Sequence[float],
     slack: float,
@@ -17,11 +17,10 @@ def plain_given(
 ) -> list[float]:
     """Return what each arm is given: odds of what is wanted times exp(pull * account), on one scale, within bounds."""
     low, high, odds = [], [], []
-    for phi, d, e, may in zip(wanted, account, due, free, strict=True):
+    for want, d, e, may in zip(wanted, account, due, free, strict=True):
         low.append(min(1.0, max(0.0, d + e - slack)) if may else 0.0)
         high.append(min(1.0, max(0.0, d + e + slack)) if may else 0.0)
-        kept = min(1 - 1e-3, max(1e-3, phi))
-        odds.append(math.log(kept / (1 - kept)) + pull * d)
+        odds.append(math.log(want) + pull * d)
     number = min(budget, sum(free))
     if sum(low) >= number:
         return [each * number / sum(low) if number else 0.0 for each in low]

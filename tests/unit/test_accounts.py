@@ -31,7 +31,7 @@ def test_equals_the_plain_twin(seed, n_arms, slack, resting):
     budget = int(rng.integers(0, n_arms + 1))
     due = shares(rng, n_arms, budget) if budget else np.zeros(n_arms)
     account = rng.uniform(-1, 1, n_arms) * (3.0 if math.isinf(slack) else 1.5 * slack)
-    wanted, free = rng.random(n_arms), rng.random(n_arms) < 0.6 if resting else np.ones(n_arms, bool)
+    wanted, free = np.exp(rng.normal(0, 6, n_arms)), rng.random(n_arms) < 0.6 if resting else np.ones(n_arms, bool)
     found = given_exposure(wanted, account, due, slack, budget, free)
     plain = plain_given(wanted, account, due, slack, budget, free.tolist(), account_pull(slack))
     np.testing.assert_allclose(found, plain, atol=2e-8)
@@ -51,7 +51,7 @@ def test_accounts_stay_within_the_slack_for_any_states(slack, states):
             if step % 50 == 0:
                 due = shares(rng, n_arms, budget)
             # hostile: who is ahead asks for more, and who is behind for less
-            wanted = rng.integers(0, 2, n_arms) if states == "random" else (account < 0).astype(float)
+            wanted = np.exp(12.0 * (rng.random(n_arms) < 0.5 if states == "random" else account < 0))
             given_now = given_exposure(wanted, account, due, slack, budget)
             account += due - given_now
             assert np.abs(account).max() <= slack + 1e-9
@@ -61,13 +61,13 @@ def test_accounts_stay_within_the_slack_for_any_states(slack, states):
 
 def test_no_slack_is_what_is_due():
     due = np.array([0.7, 0.2, 0.1, 1.0])
-    found = given_exposure([0.9, 0.0, 0.5, 0.3], np.zeros(4), due, 0.0, 2)
+    found = given_exposure([9.0, 0.001, 1.0, 0.4], np.zeros(4), due, 0.0, 2)
     np.testing.assert_allclose(found, due, atol=1e-15)
 
 
 def test_relabelled_arms_are_given_the_same():
     rng = np.random.default_rng(3)
-    wanted, account, due = rng.random(12), rng.uniform(-1, 1, 12), shares(rng, 12, 5)
+    wanted, account, due = rng.exponential(1, 12), rng.uniform(-1, 1, 12), shares(rng, 12, 5)
     order = rng.permutation(12)
     found = given_exposure(wanted, account, due, 1.0, 5)
     np.testing.assert_allclose(
@@ -95,6 +95,6 @@ def test_rules_win_over_slack():
     ],
 )
 def test_refuses(change, said):
-    good = {"wanted": [0.5, 0.5], "account": [0.0, 0.0], "due": [0.5, 0.5], "slack": 1.0, "budget": 1}
+    good = {"odds": [1.0, 1.0], "account": [0.0, 0.0], "due": [0.5, 0.5], "slack": 1.0, "budget": 1}
     with pytest.raises(InputError, match=said):
         given_exposure(**{**good, **change})

@@ -27,6 +27,7 @@ from meritfair.engine.compiling import kernel, part
 
 _CLOSE = 1e-9  # what Newton's method may leave of the budget
 _STEPS = 100
+_FAR = 300.0  # log odds
 _WIDEST = 4.0  # the longest step, in log odds
 
 
@@ -162,10 +163,13 @@ def _share_rest(given: FloatArray, low: FloatArray, high: FloatArray, budget: fl
 def shift_odds(odds: FloatArray, wanted: FloatArray, account: FloatArray, pull: float) -> None:
     """Set the odds of each arm: those of what is wanted, raised by what it is owed."""
     for arm in range(len(odds)):
-        odds[arm] = wanted[arm] * math.exp(min(_FAR, max(-_FAR, pull * account[arm])))
+        odds[arm] = wanted[arm] * shift(pull * account[arm])
 
 
-_FAR = 300.0
+@part
+def shift(log_odds: float) -> float:
+    """Return a factor of odds; who is owed far more than the slack has no more than a large one."""
+    return math.exp(min(_FAR, max(-_FAR, log_odds)))
 
 
 @kernel

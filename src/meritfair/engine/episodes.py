@@ -121,10 +121,9 @@ def new_run_state(
     *,
     integrates: bool = False,
     pools: bool = False,
-    timed: bool = False,
     rounds: Rounds | None = None,
 ) -> RunState:
-    """Return the state before a run, with room to integrate exposures, pool arms or keep accounts if that is needed."""
+    """Return the state before a run, with room to integrate exposures or to pool arms if that is needed."""
     n_arms = len(transitions)
     words = -(-horizon // 64)
     at_once = min(words, max(1, _LANES_AT_ONCE // n_arms))
@@ -139,7 +138,7 @@ def new_run_state(
         coverage=new_coverage(n_arms, episodes),
         race=new_race(n_arms, budget) if integrates else new_race(1, 1),
         pool=new_pool(n_arms if pools else 1),
-        accounts=new_accounts(n_arms if timed else 1),
+        accounts=new_accounts(n_arms),
         rounds=new_rounds(n_arms, (budget,)) if rounds is None else rounds,
         at_once=at_once,
     )
@@ -329,7 +328,7 @@ def play_steps_run(
 
 
 @inlined
-def _time(rule: Rule, timing: Timing, visits: FloatArray) -> None:
+def _time(timing: Timing, visits: FloatArray) -> None:
     """Set which part of what arms are given does not depend on their states, by how often the rarest cell was seen."""
     for arm in range(len(timing.explore)):
         rarest = min(min(visits[0, 0, arm], visits[0, 1, arm]), min(visits[1, 0, arm], visits[1, 1, arm]))
@@ -360,7 +359,7 @@ def play_timed_run(
         _measure(settings, state, measures, t)
         if rule.kind != rules.FIXED:
             _plan(settings, rule, stages, state, bounds[0], bounds[1], t)
-            _time(rule, plan.timing, state.tally.visits)
+            _time(plan.timing, state.tally.visits)
             book.budget[0] = -1
         measures.fairness_regret[t] = regret(now.share, settings.fair_share)
         for arm in range(len(given)):

@@ -38,3 +38,4 @@ class Rule(NamedTuple):
     design: int
     ball: BallRule
     merit: MeritRule
+    slack: float = 0.0

@@ -181,6 +181,16 @@ def rank_by_table(
         index[arm] = table[arm, states[arm]]
 
 
+@stage
+def rank_by_turn(
+    turns: FloatArray, states: IntArray, actions: IntArray, step: int, _exploring: bool, index: FloatArray
+) -> None:
+    """Rank those first who have waited longest; `turns`, of shape (N, 1), holds when each was last pulled."""
+    for arm in range(len(states)):
+        turns[arm, 0] = step if actions[arm] != 0 else turns[arm, 0]
+        index[arm] = -turns[arm, 0]
+
+
 @inlined
 def _who_may(rounds: Rounds, index: FloatArray, step: int) -> int:
     """Give those who may not be pulled at a step an index of -inf, unless it is NaN; return how many may."""

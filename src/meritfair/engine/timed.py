@@ -15,7 +15,7 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray, WordArray
 from meritfair.engine import rules
-from meritfair.engine.accounts import give, set_bounds
+from meritfair.engine.accounts import give, set_bounds, shift
 from meritfair.engine.bits import ONE
 from meritfair.engine.coins import move, pack
 from meritfair.engine.compiling import inlined, part, stage
@@ -24,9 +24,8 @@ from meritfair.engine.options import share_out
 from meritfair.engine.random import ROW, uniform
 from meritfair.engine.rounds import NEVER, note_pulled, set_free
 from meritfair.engine.steps import StepPlan, Steps
-from meritfair.engine.timing import best_by_state
+from meritfair.engine.timing import odds_by_state, odds_of
 
-_FAINT = 1e-3  # wanted exposures are kept this far from 0 and 1, so that accounts can move them
 _SIX = np.uint64(6)
 
 
@@ -78,13 +77,11 @@ def _set_odds(odds: FloatArray, due: FloatArray, point: FloatArray, explore: Flo
     """Set the odds of what is wanted in each state."""
     for arm in range(len(due)):
         e = due[arm]
-        bad, good = e, e
         if looks:
-            bad, good = best_by_state(point[0, 0, arm], point[0, 1, arm], point[1, 0, arm], point[1, 1, arm], e)
-            bad += explore[arm] * (e - bad)
-            good += explore[arm] * (e - good)
-        bad, good = min(1.0 - _FAINT, max(_FAINT, bad)), min(1.0 - _FAINT, max(_FAINT, good))
-        odds[0, arm], odds[1, arm] = bad / (1.0 - bad), good / (1.0 - good)
+            p00, p01, p10, p11 = point[0, 0, arm], point[0, 1, arm], point[1, 0, arm], point[1, 1, arm]
+            odds[0, arm], odds[1, arm] = odds_by_state(p00, p01, p10, p11, e, explore[arm])
+        else:
+            odds[0, arm] = odds[1, arm] = odds_of(e)
 
 
 @part
@@ -98,7 +95,7 @@ def _set_weights(
         word = states[first + (start >> _SIX)]
         for i in range(min(ROW, n - start)):
             arm = start + i
-            weight[arm] = (good[arm] if (word >> i) & ONE else bad[arm]) * math.exp(pull * account[arm])
+            weight[arm] = (good[arm] if (word >> i) & ONE else bad[arm]) * shift(pull * account[arm])
 
 
 @part

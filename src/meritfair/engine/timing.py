@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from meritfair.core.arrays import FloatArray
 from meritfair.engine.compiling import part
 
+LEAD = 12.0  # log odds by which the better state leads, where a pull matters most
+FAINT = 1e-3  # wanted exposures are kept this far from 0 and 1, so that accounts can move them
 _EQUAL = 1e-15  # rates that differ by less, relative to their sum, differ by rounding
 
 
@@ -25,6 +29,25 @@ def best_by_state(p00: float, p01: float, p10: float, p11: float, e: float) -> t
     elif e == 0.0:
         first = 0.0
     return (first, other) if bad_first else (other, first)
+
+
+@part
+def odds_by_state(p00: float, p01: float, p10: float, p11: float, e: float, explore: float) -> tuple[float, float]:
+    """Return the odds of what is wanted in the bad and in the good state, as `wanted_odds` in the model has them."""
+    bad, good = best_by_state(p00, p01, p10, p11, e)
+    unpulled, pulled = p00 + (1.0 - p10), p01 + (1.0 - p11)
+    gain = 1.0
+    if unpulled > 0.0:
+        gain = min(1.0, math.sqrt(abs(pulled / unpulled - 1.0)))
+    lead = math.exp(LEAD * gain * (1.0 - explore)) if pulled >= unpulled else math.exp(-LEAD * gain * (1.0 - explore))
+    return odds_of(bad + explore * (e - bad)) * lead, odds_of(good + explore * (e - good)) / lead
+
+
+@part
+def odds_of(exposure: float) -> float:
+    """Return the odds of an exposure, which is kept away from 0 and 1."""
+    kept = min(1.0 - FAINT, max(FAINT, exposure))
+    return kept / (1.0 - kept)
 
 
 @part

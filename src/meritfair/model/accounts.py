@@ -16,7 +16,9 @@ import numpy.typing as npt
 from meritfair.core.arrays import BoolArray, FloatArray
 from meritfair.core.checks import check_number, check_whole, float_array
 from meritfair.core.errors import InputError
+from meritfair.model.timing import state_exposure
 
+_LEAD = 12.0  # log odds by which the better state leads, where a pull matters most
 _FAINT = 1e-3  # wanted exposures are kept this far from 0 and 1, so that accounts can move them
 
 
@@ -26,18 +28,55 @@ def check_slack(value: Any) -> float:
 
 
 def account_pull(slack: float) -> float:
-    """Return how strongly an account acts on what its arm is given: log odds for each pull that it is owed."""
-    return max(0.05, min(1.0, 2.0 / slack)) if slack > 0 else 1.0
+    r"""Return how strongly an account acts on what its arm is given: log odds for each pull that it is owed.
+
+    It is :math:`0.2 + 10 / (1 + B)` for a slack of B. So it is never 0: without a limit, too, exposures in the long run
+    are those that are due.
+    """
+    return 0.2 + 10.0 / (1.0 + slack)
 
 
-def wanted_odds(wanted: npt.ArrayLike) -> FloatArray:
-    """Return wanted exposures as odds, kept away from 0 and infinity."""
-    chance = np.clip(wanted, _FAINT, 1 - _FAINT)
-    return np.asarray(chance / (1 - chance))
+def wanted_odds(transitions: npt.ArrayLike | None, due: npt.ArrayLike, explore: npt.ArrayLike = 0.0) -> FloatArray:
+    r"""Return the odds of a pull that is wanted in each state, shape (..., N, 2), before accounts are looked at.
+
+    Wanted are the best exposures by state, :math:`\varphi`. Within a slack it pays to go further: to spend what can be
+    spent in the better state, and to save in the other. As accounts sum to 0, arms compete for the room that slack
+    leaves, and it should go to those for whom the time of a pull matters most. So with
+    :math:`v = |r_1 / r_0 - 1|`, what one pull gains that is moved to the better state
+    (`state_exposure` explains the rates r), the better state leads by
+
+    .. math:: 12 \cdot \min(1, \sqrt v)
+
+    in log odds, and the other lags by as much. A part `explore` of both does not depend on the state.
+
+    Parameters
+    ----------
+    transitions : array_like, shape (..., N, 2, 2), or None
+        The arms, known or estimated; None is blind to states.
+    due : array_like, shape (..., N)
+    explore : array_like, shape (..., N)
+        From 0 to 1.
+    """
+    e, rho = np.asarray(due, np.float64), np.asarray(explore, np.float64)
+    if transitions is None:
+        return np.stack([_odds(e), _odds(e)], axis=-1)
+    P = np.asarray(transitions, np.float64)
+    unpulled, pulled = (P[..., 0, action] + (1 - P[..., 1, action]) for action in (0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = np.where(unpulled > 0, np.minimum(1.0, np.sqrt(np.abs(pulled / unpulled - 1.0))), 1.0)
+    lead = np.exp(_LEAD * gain * (1 - rho) * np.where(pulled >= unpulled, 1.0, -1.0))
+    mixed = state_exposure(P, e) * (1 - rho)[..., None] + (rho * e)[..., None]
+    return np.asarray(_odds(mixed) * np.stack([lead, 1 / lead], axis=-1))
+
+
+def _odds(exposure: FloatArray) -> FloatArray:
+    """Return the odds of exposures, which are kept away from 0 and 1."""
+    kept = np.clip(exposure, _FAINT, 1 - _FAINT)
+    return np.asarray(kept / (1 - kept))
 
 
 def given_exposure(
-    wanted: npt.ArrayLike,
+    odds: npt.ArrayLike,
     account: npt.ArrayLike,
     due: npt.ArrayLike,
     slack: float,
@@ -48,8 +87,8 @@ def given_exposure(
 
     Parameters
     ----------
-    wanted : array_like, shape (N,)
-        The exposure that each arm would have at its state if only its long-run exposure mattered.
+    odds : array_like, shape (N,)
+        The odds of a pull that are wanted for each arm at its state, as by `wanted_odds`.
     account : array_like, shape (N,)
         What each arm was due so far, less what it was given.
     due : array_like, shape (N,)
@@ -66,20 +105,20 @@ def given_exposure(
     --------
     The first arm should have most of its pulls now. It is owed nothing, so it can be ahead by half a pull at most.
 
-    >>> given_exposure([0.9, 0.1, 0.1], account=[0, 0, 0], due=[0.4, 0.3, 0.3], slack=0.5, budget=1).round(3)
-    array([0.86, 0.07, 0.07])
-    >>> given_exposure([0.9, 0.1, 0.1], account=[-0.5, 0.25, 0.25], due=[0.4, 0.3, 0.3], slack=0.5, budget=1).round(3)
+    >>> given_exposure([9, 0.1, 0.1], account=[0, 0, 0], due=[0.4, 0.3, 0.3], slack=0.5, budget=1).round(3)
+    array([0.866, 0.067, 0.067])
+    >>> given_exposure([9, 0.1, 0.1], account=[-0.5, 0.25, 0.25], due=[0.4, 0.3, 0.3], slack=0.5, budget=1).round(3)
     array([0.4, 0.3, 0.3])
     """
     from meritfair.engine.accounts import give_once  # takes a second to load
 
     B, e, d = check_slack(slack), float_array("due", due), float_array("account", account)
-    odds = wanted_odds(float_array("wanted", wanted))
-    if not (e.ndim == 1 and e.shape == d.shape == odds.shape):
-        shapes = f"{odds.shape}, {d.shape}, {e.shape}"
-        raise InputError(f"wanted, account and due must hold one number for each arm, got shapes {shapes}")
+    wanted = np.array(float_array("odds", odds))
+    if not (e.ndim == 1 and e.shape == d.shape == wanted.shape):
+        shapes = f"{wanted.shape}, {d.shape}, {e.shape}"
+        raise InputError(f"odds, account and due must hold one number for each arm, got shapes {shapes}")
     who = np.ones(len(e), np.bool_) if free is None else np.ascontiguousarray(free, np.bool_)
     number = min(check_whole("budget", budget, 0), int(who.sum()))
     given, low, high = np.zeros((3, len(e)))
-    give_once(given, odds, low, high, np.array(d), np.array(e), who, B, number, account_pull(B))
+    give_once(given, wanted, low, high, np.array(d), np.array(e), who, B, number, account_pull(B))
     return given

@@ -130,7 +130,7 @@ class MeritFair(Estimator):
 
     def rule(self) -> Rule | None:
         merit = self.merit.rule()
-        if merit is None or self.slack > 0:
+        if merit is None:
             return None
         estimate, design = ESTIMATES.index(self.estimate), DESIGNS.index(self.design)
-        return Rule(LOTTERY, estimate, design, self.confidence.rule(), merit)
+        return Rule(LOTTERY, estimate, design, self.confidence.rule(), merit, self.slack)

@@ -50,6 +50,7 @@ class StepFunctions(NamedTuple):
     groups: IntArray | None = None
     quotas: IntArray | None = None
     order: IntArray | None = None  # (..., 4, 2N)
+    timing: tuple[Any, ...] | None = None  # of a timed lottery, as in :mod:`meritfair.engine.accounts`
     remembers: bool = False  # whether the memory after an episode is for the next one
 
 
@@ -105,8 +106,11 @@ class Plan(ABC):
         """
         return None
 
-    def step_functions(self, memory: FloatArray | None) -> StepFunctions:
-        """Return what the engine calls at each step, where pulls depend on states; `memory` is of the last episode."""
+    def step_functions(self, memory: FloatArray | None, *, restricted: bool = False) -> StepFunctions:
+        """Return what the engine calls at each step, where pulls depend on states; `memory` is of the last episode.
+
+        It is restricted if some arms may not be pulled at some steps, or the budget changes.
+        """
         raise NotImplementedError(f"a {type(self).__name__} is not played step by step")
 
     # ---- live
@@ -314,13 +318,13 @@ class PriorityTable(Plan):
     def takes_any_budget(self) -> bool:
         return self.quotas is None
 
-    def step_functions(self, memory: FloatArray | None) -> StepFunctions:  # noqa: ARG002
-        from meritfair.engine.steps import choose_in_groups, choose_softly, play_by_index, rank_by_table
+    def step_functions(self, memory: FloatArray | None, *, restricted: bool = False) -> StepFunctions:  # noqa: ARG002
+        from meritfair.engine.steps import choose_in_groups, choose_softly, choose_top, play_by_index, rank_by_table
         from meritfair.engine.tables import play_by_table, table_order
 
-        if not self.soft and self.groups is None:
+        if not (self.soft or restricted) and self.groups is None:
             return StepFunctions(play_by_table, self.index, order=table_order(self.index))
-        choose = choose_softly if self.soft else choose_in_groups
+        choose = choose_softly if self.soft else choose_top if self.groups is None else choose_in_groups
         return StepFunctions(play_by_index, self.index, rank_by_table, choose, groups=self.groups, quotas=self.quotas)
 
     def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
@@ -358,6 +362,12 @@ class Rotation(Plan):
 
     def weights(self, budget: int) -> FloatArray:  # noqa: ARG002
         return np.ones(self.length)
+
+    def step_functions(self, memory: FloatArray | None, *, restricted: bool = False) -> StepFunctions:  # noqa: ARG002
+        from meritfair.engine.steps import choose_top, play_by_index, rank_by_turn
+
+        turns = np.zeros((self.length, 1)) if memory is None else memory
+        return StepFunctions(play_by_index, turns, rank_by_turn, choose_top, remembers=True)
 
     def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
         return now.draw(Ranking(-now.turn), budget, rng)
@@ -405,7 +415,7 @@ class StepLearner(Plan):
     def shape(self) -> tuple[int, ...]:
         return self.memory.shape[:-1]
 
-    def step_functions(self, memory: FloatArray | None) -> StepFunctions:
+    def step_functions(self, memory: FloatArray | None, *, restricted: bool = False) -> StepFunctions:  # noqa: ARG002
         from meritfair.engine.steps import choose_top, play_by_index
 
         known = self.begin(memory)

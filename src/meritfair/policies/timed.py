@@ -22,11 +22,10 @@ from meritfair.core.arrays import FloatArray
 from meritfair.core.checks import probabilities
 from meritfair.core.errors import InputError
 from meritfair.engine.rules import SEQUENTIAL
-from meritfair.model.accounts import check_slack, given_exposure
+from meritfair.model.accounts import account_pull, check_slack, given_exposure, wanted_odds
 from meritfair.model.draws import draw_exposures
-from meritfair.model.timing import state_exposure
 from meritfair.policies.drawing import Situation, Step
-from meritfair.policies.plans import Lottery, Plan
+from meritfair.policies.plans import Lottery, Plan, StepFunctions
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class TimedLottery(Plan):
     array([0.5, 0.5])
     >>> now = Situation.start(("Ada", "Bo"), states=np.array([0, 1]))
     >>> plan.play(now, 1, np.random.default_rng(1)).exposure.round(2)
-    array([0.97, 0.03])
+    array([1., 0.])
     """
 
     lottery: Lottery
@@ -107,21 +106,26 @@ class TimedLottery(Plan):
     def needs_states(self) -> bool:
         return False  # who is in an unknown state is given what is due
 
+    def step_functions(self, memory: FloatArray | None, *, restricted: bool = False) -> StepFunctions:  # noqa: ARG002
+        from meritfair.engine.timed import play_timed
+
+        arms = np.full((*self.shape, 2, 2), 0.5) if self.transitions is None else self.transitions
+        point = np.moveaxis(np.broadcast_to(arms, (*self.shape, 2, 2)), -3, -1)  # (..., 2, 2, N)
+        rows = (self.lottery.merit, self.lottery.floor, self.lottery.cap, point, self.explore)
+        how = (self.slack, account_pull(self.slack), self.drawn_by, self.looks_at_states)
+        return StepFunctions(play_timed, np.zeros((self.n_arms, 1)), timing=(*rows, *how))
+
     def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
         due = self.lottery.due(now.entitled, budget, now.most_due)
-        wanted = self._wanted(due, now)
-        given = np.clip(given_exposure(wanted, now.account, due, self.slack, budget, now.free), 0.0, 1.0)
+        odds = self._odds(due, now)
+        given = np.clip(given_exposure(odds, now.account, due, self.slack, budget, now.free), 0.0, 1.0)
         pulled = draw_exposures(given, rng=rng, design=self.lottery.design)[0]
         return Step(given, pulled, now.memory, due)
 
-    def _wanted(self, due: FloatArray, now: Situation) -> FloatArray:
-        """Return the exposure that each arm would have at its state if only its long-run exposure mattered."""
-        if self.transitions is None:
-            return due
-        by_state = state_exposure(self.transitions, due)
-        wanted = np.where(now.states == 1, by_state[:, 1], by_state[:, 0])
-        mixed = wanted + np.asarray(self.explore) * (due - wanted)
-        return np.where(now.states < 0, due, mixed)
+    def _odds(self, due: FloatArray, now: Situation) -> FloatArray:
+        """Return the odds that are wanted for each arm at its state; who is in an unknown state is wanted as due."""
+        by_state, blind = wanted_odds(self.transitions, due, self.explore), wanted_odds(None, due)[:, 0]
+        return np.where(now.states < 0, blind, np.where(now.states == 1, by_state[:, 1], by_state[:, 0]))
 
 
 def with_accounts(plan: Plan) -> Plan:

@@ -25,8 +25,9 @@ from meritfair.core.storage import check_readable, check_suffix, write_whole
 from meritfair.core.tables import data_frame
 from meritfair.model.arms import Arms
 from meritfair.model.benefit import benefit
-from meritfair.model.exposure import fair_exposure
+from meritfair.model.criterion import Criterion
 from meritfair.model.merit import merit_from_settings
+from meritfair.model.rules import Budget, Rules
 from meritfair.simulation import metrics
 from meritfair.simulation.bootstrap import Interval, interval
 
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FORMAT = "meritfair-run-2"
+_FORMAT = "meritfair-run-3"
 _SUFFIXES = (".parquet", ".npz")
 _BY_EPISODE = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward", "eta", "omega")
-_BY_ARM = ("pulls", "exposure", "fair_exposure", "longest_wait")
+_BY_ARM = ("pulls", "exposure", "fair_exposure", "longest_wait", "worst_window")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,12 @@ class Run:
         Final counts N(s, a) and N(s, a, 1).
     longest_wait : ndarray, shape (runs, N)
         Most steps in a row without a pull.
+    given : ndarray, shape (runs, N)
+        The exposures that each arm was given, summed over all steps: those of the draws, if the policy keeps accounts;
+        otherwise its pulls.
+    account_range : ndarray, shape (runs, N, 2)
+        The least and the largest account of each arm at any step: what it was due less what it was given, in pulls,
+        0 at the start. Where no accounts are kept, both are 0.
     coverage_gap, coverage_gap_authors : ndarray, shape (runs,)
         G by its definition, and as the authors' code has it.
     """
@@ -85,6 +92,8 @@ class Run:
     visits: IntArray
     good: IntArray
     longest_wait: IntArray
+    given: FloatArray
+    account_range: FloatArray
     coverage_gap: IntArray
     coverage_gap_authors: IntArray
 
@@ -109,9 +118,15 @@ class Run:
         return int(self.settings["problem"]["horizon"])
 
     @property
-    def budget(self) -> int:
-        """Arms pulled at each step."""
-        return int(self.settings["problem"]["budget"])
+    def budget(self) -> Budget:
+        """Arms pulled at each step; several numbers if it changes, one for each of some steps, which repeat."""
+        budget = self.settings["problem"]["budget"]
+        return tuple(budget) if isinstance(budget, list) else int(budget)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that said who may be pulled."""
+        return Rules.from_settings(self.settings["problem"].get("rules"))
 
     @property
     def n_arms(self) -> int:
@@ -131,14 +146,24 @@ class Run:
 
     @property
     def exposure(self) -> FloatArray:
-        """The share of all steps at which each arm was pulled, shape (runs, N)."""
-        return np.asarray(self.pulls / (self.episodes * self.horizon))
+        """The exposure that each arm was given at a step in the mean, shape (runs, N); see `given`."""
+        return np.asarray(self.given / (self.episodes * self.horizon))
+
+    @property
+    def worst_window(self) -> FloatArray:
+        """The most by which what an arm was given in a row of steps differs from what it was due, shape (runs, N).
+
+        In a row of steps the account changes by the difference. So the largest is that between its least and its
+        largest value.
+        """
+        return np.asarray(self.account_range[..., 1] - self.account_range[..., 0])
 
     @cached_property
     def fair_exposure(self) -> FloatArray:
         """The exposure that each arm's true merit entitles it to, shape (runs, N)."""
         p = self.settings["problem"]
-        return fair_exposure(self.fair_merit, self.budget, p["design"], floor=p["floor"], cap=p["cap"])
+        criterion = Criterion(design=p["design"], floor=p["floor"], cap=p["cap"])  # merits are known
+        return self.rules.fair_exposure(self.fair_merit, criterion, self.budget)
 
     @property
     def first_valid_episode(self) -> IntArray:
@@ -181,10 +206,14 @@ class Run:
         design = self.settings["problem"]["design"]
         fair = self.merit_label + f", {design}" * (design != "sequential")
         return (
-            f"{self.n_arms} arms, {self.budget} pulled at each step · "
+            f"{self.n_arms} arms, {self._budget_text} pulled at each step · "
             f"{self.episodes:,} episodes of {self.horizon} steps · "
             f"{self.runs} run{'s' * (self.runs != 1)} · merit {fair} · seed {self.settings['seed']}"
         )
+
+    @property
+    def _budget_text(self) -> str:
+        return str(self.budget) if isinstance(self.budget, int) else " ".join(map(str, self.budget))
 
     def measures(self) -> dict[str, FloatArray]:
         """Return the main numbers of each run, by name, shape (runs,).
@@ -245,7 +274,7 @@ class Run:
     def __repr__(self) -> str:
         return (
             f"Run({self.policy}: {self.runs} run{'s' * (self.runs != 1)} of {self.episodes} episodes, "
-            f"{self.n_arms} arms, budget {self.budget})"
+            f"{self.n_arms} arms, budget {self._budget_text})"
         )
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import repeat
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -26,6 +26,7 @@ from numba.core.errors import NumbaError
 from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 from meritfair.core.errors import InputError
 from meritfair.core.seeding import sequence
+from meritfair.engine.accounts import NO_TIMING, Timing
 from meritfair.engine.coverage import coverage_gaps
 from meritfair.engine.episodes import (
     Measures,
@@ -39,34 +40,52 @@ from meritfair.engine.episodes import (
     play_run,
     play_steps_episode,
     play_steps_run,
+    play_timed_run,
     stages,
     tightener,
 )
-from meritfair.engine.rules import EXPONENTIAL, FIXED, GREEDY, OPTIMISTIC, POOLED, SEQUENTIAL, BallRule, MeritRule, Rule
+from meritfair.engine.rounds import new_rounds
+from meritfair.engine.rules import (
+    EXACT,
+    EXPONENTIAL,
+    FIXED,
+    GREEDY,
+    OPTIMISTIC,
+    PESSIMISTIC,
+    POOLED,
+    SEQUENTIAL,
+    BallRule,
+    MeritRule,
+    Rule,
+)
 from meritfair.engine.steps import (
     NO_GROUPS,
     NO_ORDER,
     Choosing,
-    Groups,
     StepPlan,
     Steps,
     choosing,
     new_groups,
     new_steps,
 )
+from meritfair.engine.timed import play_timed
+from meritfair.model.accounts import account_pull
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import Ball
 from meritfair.model.counts import Counts
 from meritfair.model.criterion import Criterion
 from meritfair.model.exposure import merit_share
 from meritfair.policies.base import Policy
-from meritfair.policies.plans import Plan, StepFunctions, check_plan
+from meritfair.policies.plans import Lottery, Plan, StepFunctions, check_plan
+from meritfair.policies.timed import TimedLottery, with_accounts
 from meritfair.policies.view import View
 from meritfair.simulation import metrics
 from meritfair.simulation.problem import Problem
 
+_Array = TypeVar("_Array", FloatArray, IntArray)
 _GLANCE = 0.1  # seconds between looks at how far the runs are
 _NO_MERIT = MeritRule(EXPONENTIAL, 0.0, 0.0)
+_NO_STAGES = Stages(*[0] * len(Stages._fields))
 
 
 def play(
@@ -90,15 +109,18 @@ class _Runs:
 
     def __init__(self, problem: Problem, policy: Policy, fair_merit: FloatArray) -> None:
         self.problem, self.policy, self.rule = problem, policy, policy.rule()
-        criterion, K = problem.criterion, problem.budget
-        known = problem.exposure_regret or not criterion.integrates(fair_merit, K)
+        criterion = problem.criterion
+        known = problem.exposure_regret or not criterion.integrates(fair_merit, problem.budget)
         self.fair_share = merit_share(fair_merit)
-        self.fair_exposure = criterion.exposure(fair_merit, K) if known else np.full(fair_merit.shape, np.nan)
+        self.fair_exposure = np.full(fair_merit.shape, np.nan)
+        if known:
+            self.fair_exposure = problem.rules.fair_exposure(fair_merit, criterion, problem.budgets)
         self.ball = _with_stage(problem.confidence.rule())
         by_run, by_arm = (problem.runs, problem.episodes), problem.transitions.shape
         self.measures = _new_measures(by_run)
         self.visits, self.good = np.zeros(by_arm, np.int64), np.zeros(by_arm, np.int64)
         self.longest_wait = np.zeros(by_arm[:2], np.int64)
+        self.given, self.account_range = np.zeros(by_arm[:2]), np.zeros((*by_arm[:2], 2))
         self.coverage_gaps = np.zeros((2, problem.runs), np.int64)
         self.control = np.zeros((problem.runs, 2), np.int64)  # episodes done, and whether to stop
 
@@ -106,7 +128,7 @@ class _Runs:
         p = self.problem
         merit = p.criterion.merit.rule() or _NO_MERIT
         fair = self.fair_share[run], self.fair_exposure[run]
-        return RunSettings(*fair, p.budget, p.horizon, p.carry_states, self.ball, merit)
+        return RunSettings(*fair, p.budget, p.mean_budget, p.horizon, p.carry_states, self.ball, merit)
 
     def new_state(self, run: int) -> RunState:
         p = self.problem
@@ -119,6 +141,7 @@ class _Runs:
             *seeds,
             integrates=p.integrates,
             pools=self.rule is not None and self.rule.estimate == POOLED,
+            rounds=new_rounds(p.n_arms, p.cycle, p.rules.cooldown, p.rules.warmup, p.rules.once),
         )
         new_states(state.chains.state, state.environment_rng)
         return state
@@ -136,6 +159,9 @@ class _Runs:
         """Take over what a run has counted."""
         self.visits[run], self.good[run] = (x.transpose(2, 0, 1) for x in (state.tally.visits, state.tally.good))
         self.longest_wait[run] = state.tally.longest_wait
+        book, pulls = state.accounts, self.visits[run, ..., 1].sum(axis=-1)
+        self.given[run] = book.total if book.total.any() else pulls
+        self.account_range[run] = np.stack([book.least, book.largest], axis=-1)
         self.coverage_gaps[:, run] = coverage_gaps(state.coverage)
 
     def tell(self, progress: Callable[[int, int], None]) -> None:
@@ -149,6 +175,8 @@ class _Runs:
             "visits": self.visits,
             "good": self.good,
             "longest_wait": self.longest_wait,
+            "given": self.given,
+            "account_range": self.account_range,
             "coverage_gap": gap,
             "coverage_gap_authors": gap_authors,
         }
@@ -165,7 +193,7 @@ def _with_stage(ball: BallRule) -> BallRule:
     return ball._replace(tightener=tightener(ball.kind))
 
 
-def _rows(values: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+def _rows(values: _Array, shape: tuple[int, ...]) -> _Array:
     """Return a row for each run: the engine is compiled for arrays that can be written to."""
     return np.array(np.broadcast_to(values, shape), order="C")
 
@@ -212,25 +240,67 @@ class _OpenLoop:
 class _StepByStep:
     """A priority table or a step learner: it chooses at each step."""
 
-    choosing: Choosing
-    memory: FloatArray  # (runs, N, m)
-    groups: list[Groups]
-    orders: IntArray  # (runs, 4, 2N)
-    learned: FloatArray | None = None  # the memory, if it is for the next episode too
+    plans: list[StepPlan]  # one for each run
+    learned: FloatArray | None = None  # the memory of all runs, if it is for the next episode too
 
     def play_run(self, run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray) -> None:
-        steps = new_steps(len(state.chains.state), state.at_once)
-        plan = StepPlan(self.choosing, self.memory[run], self.groups[run], self.orders[run])
-        play_steps_run(settings, plan, state, steps, measures, control)
+        play_steps_run(settings, self.plans[run], state, _new_steps(state), measures, control)
         _check_reward(int(measures.reward.min(initial=0)))
 
     def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
-        plan = StepPlan(self.choosing, self.memory[run], self.groups[run], self.orders[run])
-        play_steps_episode(settings, plan, at.state, at.steps, at.measures, at.pulled, t)
+        play_steps_episode(settings, self.plans[run], at.state, at.steps, at.measures, at.pulled, t)
         _check_reward(int(at.measures.reward[t]))
 
 
-_Playable: TypeAlias = _Learned | _OpenLoop | _StepByStep
+@dataclass(frozen=True)
+class _Timed:
+    """A timed lottery: it is given by state and account, and drawn at each step."""
+
+    rule: Rule
+    plans: list[StepPlan]
+    shares: Shares  # (runs, N) each
+    learned: ClassVar[None] = None
+
+    def play_run(self, run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray) -> None:
+        shares, none = Shares(*(each[run] for each in self.shares)), (np.zeros(0), np.zeros(0))
+        rest = self.plans[run], none, state, _new_steps(state), measures, control
+        play_timed_run(settings, self.rule, _NO_STAGES, shares, *rest)
+
+    def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
+        before = at.state.accounts.total.copy()
+        at.state.accounts.budget[0] = -1  # the plan is new
+        play_steps_episode(settings, self.plans[run], at.state, at.steps, at.measures, at.pulled, t)
+        at.pulled[:] = at.state.accounts.total - before
+
+
+@dataclass(frozen=True)
+class _LearnedTimed:
+    """A timed lottery that the engine plans for itself."""
+
+    rule: Rule
+    stages: Stages
+    floor: FloatArray
+    cap: FloatArray
+
+    def play_run(
+        self, _run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray
+    ) -> None:
+        now, rule = state.estimates, self.rule
+        point = {OPTIMISTIC: now.upper, PESSIMISTIC: now.lower}.get(rule.estimate, now.inside)
+        how = rule.slack, account_pull(rule.slack), rule.design, rule.slack > 0
+        timing = Timing(now.merit, self.floor, now.cap, point, np.ones(len(now.merit)), *how)
+        plan = StepPlan(choosing(play=play_timed), np.zeros((1, 1)), NO_GROUPS, NO_ORDER, timing)
+        shares, bounds = Shares(now.exposure, now.share, now.exposure), (self.floor, self.cap)
+        rest = plan, bounds, state, _new_steps(state), measures, control
+        play_timed_run(settings, rule, self.stages, shares, *rest)
+
+
+_Playable: TypeAlias = _Learned | _OpenLoop | _StepByStep | _Timed | _LearnedTimed
+
+
+def _new_steps(state: RunState) -> Steps:
+    """Return room for plans that choose at each step."""
+    return new_steps(len(state.chains.state), state.at_once, state.accounts, state.rounds)
 
 
 def _check_reward(reward: int) -> None:
@@ -245,10 +315,14 @@ def _plan_of_all_episodes(runs: _Runs) -> _Playable | None:
     N, K = problem.n_arms, problem.budget
     if problem.criterion.merit.rule() is None:
         return None
-    if rule is not None:
+    if rule is not None and not (problem.restricted and rule.kind == GREEDY):
         floor, cap = (policy.criterion or Criterion()).bounds(N, K)
-        how = stages(N, K, rule.design, estimate=rule.estimate, integrates=problem.integrates)
-        return _Learned(rule._replace(ball=_with_stage(rule.ball)), how, np.array(floor), np.array(cap))
+        rule = rule._replace(ball=_with_stage(rule.ball))
+        timed = rule.slack > 0 or problem.restricted
+        if timed and rule.design == SEQUENTIAL:
+            rule = rule._replace(design=_exact_if_one(problem))
+        how = stages(N, K, rule.design, estimate=rule.estimate, integrates=problem.integrates and not timed)
+        return (_LearnedTimed if timed else _Learned)(rule, how, np.array(floor), np.array(cap))
     if not policy.plans_once:
         return None
     nothing = Counts(*np.zeros((2, *problem.transitions.shape), np.int64))
@@ -256,26 +330,70 @@ def _plan_of_all_episodes(runs: _Runs) -> _Playable | None:
     return _playable(check_plan(policy.plan(view), N, K, (problem.runs,)), problem)
 
 
-def _playable(plan: Plan, problem: Problem, memory: FloatArray | None = None) -> _OpenLoop | _StepByStep:
+def _exact_if_one(problem: Problem) -> int:
+    """Return the exact design for a draw of one arm, which is the sequential one; refuse to draw several otherwise."""
+    if problem.budget > 1:
+        raise InputError(
+            "slack, rules and budgets that change need the design 'exact' or 'systematic' for a lottery of several "
+            f"arms, got 'sequential' with a budget of {problem.budget}"
+        )
+    return EXACT
+
+
+def _playable(plan: Plan, problem: Problem, memory: FloatArray | None = None) -> _OpenLoop | _StepByStep | _Timed:
     """Return how the engine plays a plan, after an episode that ended with this memory."""
     runs, N, K = problem.runs, problem.n_arms, problem.budget
-    weights = plan.weights(K)
+    if problem.restricted:
+        plan = _restricted(plan, problem)
+    weights = None if problem.restricted else plan.weights(K)
+    fixed = Rule(FIXED, OPTIMISTIC, plan.drawn_by, problem.confidence.rule(), _NO_MERIT)
     if weights is not None:
-        fixed = Rule(FIXED, OPTIMISTIC, plan.drawn_by, problem.confidence.rule(), _NO_MERIT)
         rows = (_rows(np.asarray(x), (runs, N)) for x in (weights, plan.share(K), _exposure(plan, problem)))
         return _OpenLoop(fixed, stages(N, K, plan.drawn_by), Shares(*rows))
-    steps = plan.step_functions(memory)
-    known, groups = _rows(steps.memory, (runs, *steps.memory.shape[-2:])), [NO_GROUPS] * runs
+    steps = plan.step_functions(memory, restricted=problem.restricted)
+    known = _rows(steps.memory, (runs, *steps.memory.shape[-2:]))
+    plans = _step_plans(steps, known, N)
+    if steps.timing is None:
+        return _StepByStep(plans, known if steps.remembers else None)
+    rows = (_rows(np.asarray(x), (runs, N)) for x in (plan.exposure(K), plan.share(K), plan.exposure(K)))
+    return _Timed(fixed, plans, Shares(*rows))
+
+
+def _restricted(plan: Plan, problem: Problem) -> Plan:
+    """Return a plan as it is played where some arms may not be pulled at some steps, or the budget changes."""
+    plan = with_accounts(plan)
+    if isinstance(plan, Lottery):
+        _exact_if_one(problem)
+        plan = TimedLottery(Lottery(plan.merit, "exact"))
+    if len(problem.cycle) > 1 and not plan.takes_any_budget:
+        raise InputError(f"the policy plans quotas for one budget, it cannot change: got {list(problem.cycle)}")
+    return plan
+
+
+def _step_plans(steps: StepFunctions, memory: FloatArray, n_arms: int) -> list[StepPlan]:
+    """Return what the engine needs to play each run step by step."""
+    runs, how, groups = len(memory), _compiled(steps), [NO_GROUPS] * len(memory)
     if steps.groups is not None and steps.quotas is not None:
         quotas = np.broadcast_to(steps.quotas, (runs, steps.quotas.shape[-1]))
         groups = [new_groups(steps.groups, each) for each in quotas]
     order = NO_ORDER if steps.order is None else steps.order
-    orders = np.array(np.broadcast_to(order, (runs, *order.shape[-2:])), order="C")
-    return _StepByStep(_compiled(steps), known, groups, orders, known if steps.remembers else None)
+    orders = _rows(order, (runs, *order.shape[-2:]))
+    timings = [NO_TIMING] * runs
+    if steps.timing is not None:
+        merit, floor, cap, point, explore, *own = steps.timing
+        by_arm = (_rows(np.asarray(each), (runs, n_arms)) for each in (merit, floor, cap, explore))
+        by_cell = _rows(point, (runs, 2, 2, n_arms))
+        timings = [Timing(*each[:3], each[4], each[3], *own) for each in zip(*by_arm, by_cell, strict=True)]
+    return [StepPlan(how, *each) for each in zip(memory, groups, orders, timings, strict=True)]
 
 
 def _exposure(plan: Plan, problem: Problem) -> FloatArray | None:
-    """Return the exposures of a plan, NaN where they take an integral and none is asked for; None if it has none."""
+    """Return the exposures of a plan, NaN where they take an integral and none is asked for; None if it has none.
+
+    It has none either if arms are given something else than they are due.
+    """
+    if problem.restricted or isinstance(plan, TimedLottery):
+        return None
     if plan.integrates(problem.budget) and not problem.exposure_regret:
         return np.array(np.nan)
     return plan.exposure(problem.budget)
@@ -324,7 +442,8 @@ def _play_whole_runs(runs: _Runs, plan: _Playable, workers: int, progress: Calla
 def _compile(runs: _Runs, plan: _Playable) -> None:
     """Play no episode on one arm: so that an interrupt stops the compiler, which it cannot in a pool of threads."""
     problem, seed = runs.problem, sequence(runs.problem.seed, "policy")
-    state = new_run_state(problem.transitions[0, :1].copy(), 1, 0, problem.horizon, seed, seed)
+    one = problem.transitions[0, :1].copy()
+    state = new_run_state(one, 1, 0, problem.horizon, seed, seed, rounds=new_rounds(1, problem.cycle))
     new_states(state.chains.state, state.environment_rng)
     plan.play_run(0, runs.settings(0), state, _new_measures((0,)), np.zeros(2, np.int64))
 
@@ -341,7 +460,7 @@ class _Episode(NamedTuple):
 def _new_episode(runs: _Runs, run: int, pulled: FloatArray) -> _Episode:
     """Return where a run is before its first episode."""
     state = runs.new_state(run)
-    return _Episode(state, new_steps(runs.problem.n_arms, state.at_once), runs.measures_of(run), pulled)
+    return _Episode(state, _new_steps(state), runs.measures_of(run), pulled)
 
 
 def _play_by_episode(runs: _Runs, workers: int, progress: Callable[[int, int], None]) -> None:
@@ -361,6 +480,9 @@ def _play_by_episode(runs: _Runs, workers: int, progress: Callable[[int, int], N
             playable = _playable(plan, problem, memory)
             list(pool.map(playable.play_episode, repeat(t), numbers, settings, at))
             memory = playable.learned
+            if not isinstance(playable, _Timed):
+                for each in at:
+                    each.state.accounts.total[:] += each.pulled
             _measure_plan(runs, t, plan, pulled, counts)
             runs.control[:, 0] = t + 1
             runs.tell(progress)
@@ -381,7 +503,8 @@ def _measure_plan(runs: _Runs, t: int, plan: Plan, pulled: FloatArray, counts: C
     """Note the regrets of an episode planned in Python: of the plan, or of the pulls if they depend on states."""
     problem, measures, K = runs.problem, runs.measures, runs.problem.budget
     share, exposure, made = plan.share(K), _exposure(plan, problem), pulled / problem.horizon
-    share, exposure = made / K if share is None else share, made if exposure is None else exposure
+    share = made / problem.mean_budget if share is None else share
+    exposure = made if exposure is None else exposure
     measures.fairness_regret[:, t] = metrics.fairness_regret(share, runs.fair_share)
     measures.exposure_regret[:, t] = metrics.fairness_regret(exposure, runs.fair_exposure)
     if problem.criterion.merit.rule() is None:

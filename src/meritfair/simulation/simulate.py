@@ -17,13 +17,14 @@ import numba
 import numpy as np
 
 import meritfair
-from meritfair.core.checks import check_budget, check_flag, check_kind, check_whole
+from meritfair.core.checks import check_flag, check_kind, check_whole
 from meritfair.core.errors import InputError
 from meritfair.core.machine import available_cores, check_size
 from meritfair.core.progress import Progress, following
 from meritfair.core.seeding import fresh_seed
 from meritfair.model.arms import Arms
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
+from meritfair.model.rules import Rules, check_budgets, check_rules
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.policies.own import as_policy
@@ -45,7 +46,7 @@ def simulate(
     arms: Arms | Sequence[Arms],
     policy: Policy | str | Callable[..., Plan],
     *,
-    budget: int,
+    budget: int | Sequence[int],
     episodes: int,
     horizon: int = 200,
     runs: int | None = None,
@@ -54,6 +55,7 @@ def simulate(
     carry_states: bool = False,
     criterion: Criterion | None = None,
     confidence: Confidence | None = None,
+    rules: Rules | None = None,
     exposure_regret: bool = False,
     workers: int | None = None,
     progress: Progress = None,
@@ -68,8 +70,8 @@ def simulate(
         A policy; its name, with settings if need be, such as ``"merit-fair:estimate=mean"``; or a function that takes a
         `View` and returns a plan. A policy given by name takes over what the criterion and the confidence below change,
         where it has such settings.
-    budget : int
-        Arms pulled at each step, the paper's K.
+    budget : int or sequence of int
+        Arms pulled at each step, the paper's K. Several numbers are for as many steps, and repeat: ``[4, 4, 4, 4, 0]``.
     episodes : int
         Episodes in a run, T; the policy changes only between episodes.
     horizon : int
@@ -86,6 +88,8 @@ def simulate(
         What counts as fair. By default the policy's own if it draws by merit, else ``Criterion()``: the paper's.
     confidence : Confidence, optional
         The confidence ball behind eta and omega. By default the policy's own if it has one, else ``Confidence()``.
+    rules : Rules, optional
+        Who may be pulled: cool-down, warm-up, once. At the first step of a run everyone is a newcomer.
     exposure_regret : bool
         Measure `Run.exposure_regret` also where several arms are drawn one after another. That takes an integral for
         each episode; without it, it is NaN there.
@@ -117,12 +121,14 @@ def simulate(
     instances = sets * (number // len(sets))
     fair = check_kind("criterion", criterion or policy.criterion or Criterion(), Criterion)
     sure = check_kind("confidence", confidence or policy.confidence or Confidence(), Confidence)
-    K = check_budget(budget, n_arms)
-    fair.bounds(n_arms, K)
+    budgets, restrictions = check_budgets(budget, n_arms), check_rules(rules)
+    restrictions.check(n_arms, budgets, policy.criterion)
+    fair.bounds(n_arms, max(np.atleast_1d(budgets)))
     problem = Problem(
         transitions=np.stack([each.transitions for each in instances]),
         names=instances[0].names,
-        budget=K,
+        budgets=budgets,
+        rules=restrictions,
         episodes=int(episodes),
         horizon=int(horizon),
         carry_states=check_flag("carry_states", carry_states),
