@@ -27,6 +27,8 @@ _CELLS = np.uint64(4)
 _OPEN = np.uint64(4 * LANES)
 _TO_DO = np.uint64(8 * LANES)  # lanes with such coins, one more than there may be
 _ROOM = 9 * LANES + 1
+_AFTER = np.uint64(2 * LANES)  # when arms have moved, their states; what is turned is in the first two rows
+_HALF = np.uint64(32)
 _TWO, _THREE = np.uint64(2), np.uint64(3)
 
 
@@ -123,24 +125,34 @@ def _toss(chains: Chains, coins: Coins, source: WordArray, words: int) -> None:
                 by_lane[cell * total + start + i] = room[cell * ROW + i]
 
 
+@part
+def _together(n_arms: Any) -> Any:
+    """Return how many of the four coins of all arms are turned at once: the fewer arms, the more."""
+    return np.uint64(4 if n_arms <= 16 else 2 if n_arms <= 32 else 1)
+
+
 @inlined
 def _turn(coins: Coins, n_arms: int, words: int, word: int) -> None:
     """Turn the coins of one of the words that were made, so that there is a word of arms for each step."""
     arms, blocks, room = np.uint64(n_arms), np.uint64(len(coins.pulls) >> 6), coins.room
-    total, first = np.uint64(words) * arms, np.uint64(word) * arms
+    total, first, together = np.uint64(words) * arms, np.uint64(word) * arms, _together(n_arms)
+    width = ROW // together
+    low = ALL >> (ROW - width)
     for block in range(blocks):
         n = min(ROW, arms - block * ROW)
-        for cell in range(_CELLS):
-            at = cell * total + first + block * ROW
-            for i in range(n):
-                room[i] = coins.by_lane[at + i]
-            for i in range(n, ROW):
+        for cell in range(NONE, _CELLS, together):
+            for i in range(ROW):
                 room[i] = NONE
+            for k in range(together):
+                at = (cell + k) * total + first + block * ROW
+                for i in range(n):
+                    room[k * width + i] = coins.by_lane[at + i]
             transpose(room)
-            at = cell * blocks + block
-            for step in range(ROW):
-                coins.by_step[at] = room[step]
-                at += _CELLS * blocks
+            for k in range(together):
+                at, shift = (cell + k) * blocks + block, k * width
+                for step in range(ROW):
+                    coins.by_step[at] = (room[step] >> shift) & low
+                    at += _CELLS * blocks
 
 
 @stage
@@ -194,13 +206,34 @@ def move(coins: Coins, step: Word) -> None:
 
 
 @part
-def _by_arm(words: WordArray, first: Any, blocks: Any, steps: Any, room: WordArray) -> None:
-    """Turn words of that many steps into words of 64 arms, at the start of the room."""
+def _load(words: WordArray, first: Any, blocks: Any, steps: Any, room: WordArray) -> None:
+    """Put a block's words of that many steps into the room."""
     for step in range(steps):
         room[step] = words[first + step * blocks]
     for step in range(steps, ROW):
         room[step] = NONE
+
+
+@part
+def _turn_back(pulls: WordArray, states: WordArray, block: Any, blocks: Any, steps: Any, room: WordArray) -> None:
+    """Turn the pulls of a block of arms, and the states after each step, into words by arm, in rows of the room."""
+    _load(states, blocks + block, blocks, steps, room)
     transpose(room)
+    for i in range(ROW):
+        room[_AFTER + i] = room[i]
+    _load(pulls, block, blocks, steps, room)
+    transpose(room)
+
+
+@part
+def _turn_few_back(pulls: WordArray, states: WordArray, steps: Any, room: WordArray) -> None:
+    """Do as `_turn_back` for one block of at most 32 arms, of which a word holds both."""
+    _load(pulls, NONE, ONE, steps, room)
+    for step in range(steps):
+        room[step] |= states[step + ONE] << _HALF
+    transpose(room)
+    for i in range(_HALF):
+        room[_AFTER + i] = room[_HALF + i]
 
 
 @stage
@@ -213,17 +246,17 @@ def count_word(chains: Chains, tally: Tally, coins: Coins, pulls: WordArray, bit
     blocks, work, room = np.uint64(len(coins.pulls) >> 6), chains.work, coins.room
     for block in range(blocks):
         first = np.int64(block) * LANES
-        n = min(n_arms - first, LANES)
-        _by_arm(coins.pulls, block, blocks, steps, room)
+        end = min(first + LANES, n_arms)
+        if n_arms <= 32:
+            _turn_few_back(coins.pulls, coins.states, steps, room)
+        else:
+            _turn_back(coins.pulls, coins.states, block, blocks, steps, room)
         for i in range(ROW):
-            work[PULLED + i] = room[i]
-        for i in range(n):
-            pulls[first + i] = room[i]
-        find_waits(work, np.uint64(0), ROW)
-        _by_arm(coins.states, blocks + block, blocks, steps, room)
-        for i in range(ROW):
-            work[AFTER + i], work[HEAD + i] = room[i], NONE
-        for arm in range(first, first + n):
+            work[PULLED + i], work[AFTER + i], work[HEAD + i] = room[i], room[_AFTER + i], NONE
+        for arm in range(first, end):
+            pulls[arm] = room[arm - first]
+        find_waits(work, NONE, ROW)
+        for arm in range(first, end):
             reward += count(chains.state, work, tally, pulls, arm, first, n_arms, 1, bits)
         coins.states[block] = coins.states[steps * blocks + block]
     return reward

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray, WordArray
-from meritfair.engine.bits import NONE, ONE, count_ones, trailing_zeros
-from meritfair.engine.coins import move, unpack
-from meritfair.engine.compiling import part, stage
-from meritfair.engine.random import uniform
+from meritfair.engine.bits import NONE, ONE, Word, count_ones, trailing_zeros
+from meritfair.engine.coins import Coins, move, unpack
+from meritfair.engine.compiling import inlined, part, stage
+from meritfair.engine.random import ROW, uniform
 from meritfair.engine.steps import StepPlan, Steps
 
 _SIX, _LOW = np.uint64(6), np.uint64(63)
@@ -135,15 +135,57 @@ def _choose(
         _redraw(present, order, pulls, at, last, rng)
 
 
+@part
+def _flips(order: IntArray, flips: WordArray, n_arms: Any) -> None:
+    """Set the bits that each arm flips when it changes its state, for a bitmap of one word."""
+    for arm in range(n_arms):
+        flips[arm] = NONE
+        for pair in range(arm + arm, arm + arm + np.uint64(2)):
+            place = np.uint64(order[NONE, pair])
+            flips[arm] |= ONE << place if place < ROW else NONE
+
+
+@part
+def _choose_few(present: Word, order: IntArray, pulls: WordArray, h: Any, budget: Any) -> Any:
+    """Do as `_choose`, but for ties, for a bitmap of one word; return the last place, or 64 if there can be no tie."""
+    pulled, last, rest = NONE, ROW, present
+    for _ in range(min(budget, count_ones(present))):
+        last = trailing_zeros(rest)
+        pulled |= ONE << np.uint64(order[ONE, last])
+        rest &= rest - ONE
+    pulls[h] = pulled
+    return last if rest != NONE else ROW
+
+
+@inlined
+def _play_few(coins: Coins, order: IntArray, present: WordArray, rng: WordArray, budget: int, bits: int) -> None:
+    """Play by a bitmap of one word, for which there is no need to look into memory."""
+    flips, pulls, states, now = coins.room, coins.pulls, coins.states, present[0]
+    for h in range(np.uint64(bits)):
+        last = _choose_few(now, order, pulls, h, np.uint64(budget))
+        if last < ROW and np.uint64(order[np.uint64(3), last]) > last + ONE:
+            present[0] = now
+            _redraw(present, order, pulls, h, last, rng)
+        move(coins, h)
+        changed = states[h] ^ states[h + ONE]
+        while changed != NONE:
+            now ^= flips[trailing_zeros(changed)]
+            changed &= changed - ONE
+
+
 @stage
 def play_by_table(plan: StepPlan, steps: Steps, rng: WordArray, budget: int, bits: int, _step: int) -> int:
     """Play that many steps of a word by a table that stays."""
-    coins, order, present = steps.coins, plan.order, steps.present
+    coins, order, present, n_arms = steps.coins, plan.order, steps.present, np.uint64(len(steps.states))
     blocks = np.uint64(len(coins.pulls)) >> _SIX
-    _enter(present, order, coins.states, np.uint64(len(steps.states)))
-    for h in range(np.uint64(bits)):
-        _choose(present, order, coins.pulls, h * blocks, blocks, rng, budget)
-        move(coins, h)
-        _change(present, order, coins.states, h * blocks, blocks)
+    _enter(present, order, coins.states, n_arms)
+    if len(present) == 2:  # a word, and one that is never looked at
+        _flips(order, coins.room, n_arms)
+        _play_few(coins, order, present, rng, budget, bits)
+    else:
+        for h in range(np.uint64(bits)):
+            _choose(present, order, coins.pulls, h * blocks, blocks, rng, budget)
+            move(coins, h)
+            _change(present, order, coins.states, h * blocks, blocks)
     unpack(coins.pulls, np.uint64(bits - 1) * blocks, steps.actions)
     return 0
