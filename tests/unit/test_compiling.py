@@ -272,7 +272,7 @@ from dataclasses import dataclass
 import json, sys
 import numpy as np
 import meritfair as mf
-from meritfair.policies.plans import StepLearner
+from meritfair.policies.step_learner import StepLearner
 
 def rank(memory, states, pulled, step, exploring, index):
     for arm in range(len(states)):

@@ -13,7 +13,7 @@ import meritfair as mf
 from meritfair.model.whittle import pull_advantage, whittle_index
 from meritfair.policies.ab_whittle import ABWhittle
 from meritfair.policies.base import Policy
-from meritfair.policies.plans import StepLearner
+from meritfair.policies.step_learner import StepLearner
 from meritfair.policies.view import View
 from meritfair.policies.whittle import Whittle
 from meritfair.policies.wiql import WIQL

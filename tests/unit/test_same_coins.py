@@ -16,7 +16,8 @@ from meritfair.engine.coins import Coins, count_word, make_coins, move, new_coin
 from meritfair.engine.counting import Tally, new_tally
 from meritfair.engine.random import new_source
 from meritfair.policies.base import Policy
-from meritfair.policies.plans import Lottery, Plan, PriorityTable, Rotation, StepLearner
+from meritfair.policies.plans import Lottery, Plan, PriorityTable, Rotation
+from meritfair.policies.step_learner import StepLearner
 from meritfair.policies.view import View
 from reference.compiled import kernel_of_tests
 

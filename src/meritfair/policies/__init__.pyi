@@ -15,7 +15,6 @@ from meritfair.policies.plans import Lottery as Lottery
 from meritfair.policies.plans import Plan as Plan
 from meritfair.policies.plans import PriorityTable as PriorityTable
 from meritfair.policies.plans import Rotation as Rotation
-from meritfair.policies.plans import StepLearner as StepLearner
 from meritfair.policies.prob_fair import ProbFair as ProbFair
 from meritfair.policies.registry import create as create
 from meritfair.policies.registry import names as names
@@ -24,6 +23,7 @@ from meritfair.policies.simple import NoAction as NoAction
 from meritfair.policies.simple import Random as Random
 from meritfair.policies.simple import RoundRobin as RoundRobin
 from meritfair.policies.soft_fair import SoftFair as SoftFair
+from meritfair.policies.step_learner import StepLearner as StepLearner
 from meritfair.policies.thompson_whittle import ThompsonWhittle as ThompsonWhittle
 from meritfair.policies.timed import TimedLottery as TimedLottery
 from meritfair.policies.uc_whittle import UCWhittle as UCWhittle

@@ -51,7 +51,7 @@ import numpy as np
 from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
 from meritfair.policies.base import Policy
-from meritfair.policies.plans import StepLearner
+from meritfair.policies.step_learner import StepLearner
 from meritfair.policies.view import View
 
 

@@ -50,7 +50,7 @@ class Situation:
         if most > 0:
             here = how.among(self.free, most)
             exposure[self.free], pulled[self.free] = here.exposure(most), here.draw(most, rng)
-        return Step(exposure, pulled, self.memory, exposure)
+        return Step(exposure, pulled, self.memory, exposure.copy())
 
 
 class Observed(NamedTuple):

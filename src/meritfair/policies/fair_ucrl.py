@@ -65,7 +65,7 @@ from meritfair.model.confidence import Ball
 from meritfair.model.criterion import Bound, bound_setting
 from meritfair.model.whittle import whittle_index
 from meritfair.policies.base import Estimator
-from meritfair.policies.plans import StepLearner
+from meritfair.policies.step_learner import StepLearner
 from meritfair.policies.view import View
 
 _ROUNDING = 1e-9  # minimums may miss the budget by this much in all

@@ -43,7 +43,7 @@ from meritfair.core.errors import InputError
 from meritfair.core.machine import check_memory
 from meritfair.model.whittle import check_discount, whittle_index
 from meritfair.policies.base import Estimator, check_estimate
-from meritfair.policies.plans import StepLearner
+from meritfair.policies.step_learner import StepLearner
 from meritfair.policies.view import KNOWN, View
 
 _SHORTEST = 15  # the shortest window of the paper's experiments

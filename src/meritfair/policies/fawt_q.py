@@ -65,7 +65,7 @@ from meritfair.core.checks import check_choice, check_whole
 from meritfair.model.whittle import check_discount
 from meritfair.policies.base import Policy
 from meritfair.policies.fawt import check_windows, first_windows
-from meritfair.policies.plans import StepLearner
+from meritfair.policies.step_learner import StepLearner
 from meritfair.policies.view import View
 
 _DISCOUNTS = {"relative": 0.5, "li": 0.95}

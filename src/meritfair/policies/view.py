@@ -29,7 +29,7 @@ class View:
     episode : int
         The episode to be planned, from 1.
     budget : int
-        Arms to pull at each step.
+        Arms to pull at each step; the most of any round, if that changes.
     true_transitions : ndarray, shape (..., N, 2, 2)
         The truth. Only oracles may look.
     rngs : tuple of Generator

@@ -46,7 +46,7 @@ import numpy as np
 
 from meritfair.model.whittle import check_discount
 from meritfair.policies.base import Policy
-from meritfair.policies.plans import StepLearner
+from meritfair.policies.step_learner import StepLearner
 from meritfair.policies.view import View
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.model.counts import Counts
 from meritfair.policies.learner import Learner
-from meritfair.policies.plans import StepLearner
+from meritfair.policies.step_learner import StepLearner
 from meritfair.policies.timed import TimedLottery
 from meritfair.policies.view import View
 from meritfair.simulation.run import Run

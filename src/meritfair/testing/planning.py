@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from meritfair.model.counts import Counts
-from meritfair.policies.plans import StepLearner
+from meritfair.policies.step_learner import StepLearner
 from meritfair.policies.view import View
 from meritfair.testing.cases import Case, as_check
 from meritfair.testing.judging import difference, fail, parts
