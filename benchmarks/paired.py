@@ -44,8 +44,9 @@ def main() -> None:
     rows, ratios = [], []
     settings: Any = {"budget": BUDGET, "episodes": episodes, "runs": RUNS, "seed": 1}
     own = instances("cpap", N_ARMS, RUNS, seed=1)
+    problems: dict[str, Any] = {"own": own, "the same": own[0]}
     with progress_bar(2) as begin:
-        for title, arms in {"own": own, "the same": own[0]}.items():
+        for title, arms in problems.items():
             begin(f"arms of a run: {title}")
             differences = mf.compare(arms, POLICIES, **settings).differences(POLICIES[0])
             rows += [row(title, label, differences[label]) for label in POLICIES[1:]]
