@@ -11,6 +11,7 @@ not. Once each run has arms of its own, and once all have the same ones: then on
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import meritfair as mf
 from meritfair.cli.show import print_note, print_table
@@ -41,10 +42,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="20 episodes instead of 200")
     episodes = 20 if parser.parse_args().quick else 200
     rows, ratios = [], []
-    settings = {"budget": BUDGET, "episodes": episodes, "runs": RUNS, "seed": 1}
+    settings: Any = {"budget": BUDGET, "episodes": episodes, "runs": RUNS, "seed": 1}
     own = instances("cpap", N_ARMS, RUNS, seed=1)
+    problems: dict[str, Any] = {"own": own, "the same": own[0]}
     with progress_bar(2) as begin:
-        for title, arms in {"own": own, "the same": own[0]}.items():
+        for title, arms in problems.items():
             begin(f"arms of a run: {title}")
             differences = mf.compare(arms, POLICIES, **settings).differences(POLICIES[0])
             rows += [row(title, label, differences[label]) for label in POLICIES[1:]]

@@ -19,6 +19,7 @@ from meritfair.cli.show import (
 )
 from meritfair.core.errors import InputError
 from meritfair.core.progress import bar
+from meritfair.simulation.columns import ACCOUNTS
 
 if TYPE_CHECKING:
     from meritfair.simulation.bootstrap import Interval
@@ -97,15 +98,17 @@ def _numbers(typed: str) -> list[float]:
 
 
 _SHOWN = ("intervention_benefit", "price_of_fairness", "fairness_regret", "gini", "smallest_exposure", "longest_wait")
+_WITH_ACCOUNTS = ("intervention_benefit", "fairness_regret", "gini", "longest_wait", *ACCOUNTS)  # in 80 columns
 
 
 def _show(found: Comparison, *, always: bool) -> None:
     from meritfair.simulation.comparison import ORACLE
 
     names = {label: policy_cell(label) + f" {ORACLE}" * (label in found.oracles) for label in found.runs}
-    rows = [[names[label], *measure_cells(measures, _SHOWN)] for label, measures in found.measures.items()]
+    shown = _WITH_ACCOUNTS if found.has_accounts else _SHOWN
+    rows = [[names[label], *measure_cells(measures, shown)] for label, measures in found.measures.items()]
     oracle = f"{ORACLE}: knows the true arms." if found.oracles else ""
-    print_measures(_SHOWN, rows, found.description, "policy", intervals=found.none.runs > 1, more=oracle)
+    print_measures(shown, rows, found.description, "policy", intervals=found.none.runs > 1, more=oracle)
     if found.none.runs > 1 or always:
         _show_differences(found, names)
     for label, reason in found.skipped.items():

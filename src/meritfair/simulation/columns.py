@@ -39,6 +39,7 @@ class Column(NamedTuple):
         return f"{self.number(value.mean)}\n{low.removesuffix(' %')} to {high}"
 
 
+ACCOUNTS = ("largest_account", "worst_window")  # shown if some policy has accounts
 COLUMNS = {
     "intervention_benefit": Column(
         "intervention\nbenefit", 2, "Intervention benefit: reward on a scale where none is 0 and whittle is 1."
@@ -61,6 +62,14 @@ COLUMNS = {
         "smallest\nexposure", 3, "Smallest exposure: share of steps at which the least pulled arm was pulled."
     ),
     "longest_wait": Column("longest\nwait", 0, "Longest wait: most steps that any arm went without a pull."),
+    "largest_account": Column(
+        "largest\naccount", 2, "Largest account: most pulls that any arm was ever ahead of or behind what it was due."
+    ),
+    "worst_window": Column(
+        "worst\nwindow",
+        2,
+        "Worst window: most pulls by which what any arm was given and what it was due differed over any run of steps.",
+    ),
     "first_valid_episode": Column(
         "t0", 0, "t0: the last episode at which some eta was 1 or more; the paper's bound applies after it."
     ),

@@ -42,7 +42,7 @@ from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import Plan
 from meritfair.simulation.bootstrap import Difference, Interval, difference, interval_row
-from meritfair.simulation.columns import COLUMNS
+from meritfair.simulation.columns import ACCOUNTS, COLUMNS
 from meritfair.simulation.metrics import intervention_benefit, price_of_fairness
 from meritfair.simulation.players import Notes, players_of
 from meritfair.simulation.run import Run
@@ -117,9 +117,9 @@ class Comparison:
         """All measures of each policy by label and name, means over runs with 95 % bootstrap intervals.
 
         They are ``intervention_benefit``, ``price_of_fairness``, and of `Run.summary`: the share in the good state,
-        the regrets added up over episodes, inequality of the pulls, smallest exposure and longest wait. What cannot be
-        measured is NaN: inequality where nobody is pulled, the benefit where even the best policy wins nothing. If that
-        may be by chance, the interval of the benefit is infinite.
+        the regrets added up over episodes, inequality of the pulls, smallest exposure, longest wait, and the extremes
+        of accounts. What cannot be measured is NaN: inequality where nobody is pulled, the benefit where even the best
+        policy wins nothing. If that may be by chance, the interval of the benefit is infinite.
         """
         return {label: self._measures(run) for label, run in self.runs.items()}
 
@@ -129,7 +129,7 @@ class Comparison:
         return {
             "intervention_benefit": intervention_benefit(reward, none, best, seed),
             "price_of_fairness": price_of_fairness(reward, best, seed),
-            **{name: summary[name] for name in _FROM_SUMMARY},
+            **{name: summary[name] for name in (*_FROM_SUMMARY, *ACCOUNTS) if name in summary},
         }
 
     def differences(self, against: str | None = None, measure: str = "good_state") -> dict[str, Difference]:
@@ -169,6 +169,15 @@ class Comparison:
     def __repr__(self) -> str:
         return f"Comparison({several(len(self.runs), 'policy', 'policies')}: {self.description})"
 
+    @property
+    def has_accounts(self) -> bool:
+        """Whether some policy gave arms anything else at a step than what they were due."""
+        return any(ACCOUNTS[0] in found and found[ACCOUNTS[0]].mean > 0 for found in self.measures.values())
+
+    @property
+    def _shown(self) -> tuple[str, ...]:
+        return _SHOWN + ACCOUNTS * self.has_accounts
+
     def by_reward(self) -> Comparison:
         """Return the same with the most rewarding policies first."""
         order = sorted(self.runs.items(), key=lambda pair: -int(pair[1].reward.sum()))
@@ -194,7 +203,7 @@ class Comparison:
         rows = []
         for label, found in self.measures.items():
             name = " ".join(label.split()) + f" {ORACLE}" * (label in self.oracles)
-            rows.append([name, *(COLUMNS[measure].in_full(found[measure]) for measure in _SHOWN)])
+            rows.append([name, *(COLUMNS[measure].in_full(found[measure]) for measure in self._shown)])
         return rows
 
     def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
@@ -220,7 +229,7 @@ class Comparison:
             columns = {name: [row[name] for row in rows] for name in rows[0]}
             write_table(file, "comparisons", columns, {"meritfair": json.dumps(self.settings, sort_keys=True)})
         else:
-            headings = ["policy", *(COLUMNS[name].heading for name in _SHOWN)]
+            headings = ["policy", *(COLUMNS[name].heading for name in self._shown)]
             write_text_table(file, headings, self.cells(), about=self._about(), note=self._note())
 
     def _about(self) -> str:
