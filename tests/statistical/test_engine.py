@@ -127,7 +127,7 @@ def state_and_settings(transitions: FloatArray, budget: int, horizon: int, seed:
     n_arms = len(transitions)
     fair = np.full(n_arms, 1 / n_arms)
     ball, merit = BallRule(PAPER, 0.01), MeritRule(EXPONENTIAL, 1.0, 0.0)
-    return state, RunSettings(fair, budget * fair, budget, horizon, False, ball, merit)
+    return state, RunSettings(fair, budget * fair, budget, float(budget), horizon, False, ball, merit)
 
 
 @kernel_of_tests

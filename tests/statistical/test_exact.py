@@ -273,7 +273,14 @@ def count_draws(exposure: FloatArray, design: str, rounds: int, seed: int) -> Dr
     state = new_run_state(np.full((n_arms, 2, 2), 0.5), budget, 1, 64 * words, *seeds)
     fair = np.full(n_arms, 1 / n_arms)
     settings = RunSettings(
-        fair, budget * fair, budget, 64 * words, False, BallRule(PAPER, 0.01), MeritRule(EXPONENTIAL, 1.0, 0.0)
+        fair,
+        budget * fair,
+        budget,
+        float(budget),
+        64 * words,
+        False,
+        BallRule(PAPER, 0.01),
+        MeritRule(EXPONENTIAL, 1.0, 0.0),
     )
     assert words * n_arms <= 2048  # all words of an episode are still there after it
     next_step, next_word = (np.zeros((n_arms, n_arms), np.int64) for _ in range(2))

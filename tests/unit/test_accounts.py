@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meritfair.core.arrays import FloatArray
 from meritfair.core.errors import InputError
 from meritfair.model.accounts import account_pull, given_exposure
 from reference.accounts import plain_given
@@ -16,7 +18,7 @@ from reference.accounts import plain_given
 SLACKS = (0.0, 0.05, 0.5, 1.0, 2.0, 10.0, math.inf)
 
 
-def shares(rng: np.random.Generator, n_arms: int, budget: int) -> np.ndarray:
+def shares(rng: np.random.Generator, n_arms: int, budget: int) -> FloatArray:
     """Return exposures between 0 and 1 that sum to the budget, some of them at the ends."""
     due = rng.dirichlet(rng.choice([0.1, 1.0, 20.0], n_arms))
     for _ in range(100):
@@ -26,14 +28,16 @@ def shares(rng: np.random.Generator, n_arms: int, budget: int) -> np.ndarray:
 
 @given(seed=st.integers(0, 10**6), n_arms=st.integers(1, 30), slack=st.sampled_from(SLACKS), resting=st.booleans())
 @settings(max_examples=200, deadline=None)
-def test_equals_the_plain_twin(seed, n_arms, slack, resting):
+def test_equals_the_plain_twin(seed: int, n_arms: int, slack: float, resting: bool) -> None:
     rng = np.random.default_rng(seed)
     budget = int(rng.integers(0, n_arms + 1))
     due = shares(rng, n_arms, budget) if budget else np.zeros(n_arms)
     account = rng.uniform(-1, 1, n_arms) * (3.0 if math.isinf(slack) else 1.5 * slack)
     wanted, free = np.exp(rng.normal(0, 6, n_arms)), rng.random(n_arms) < 0.6 if resting else np.ones(n_arms, bool)
     found = given_exposure(wanted, account, due, slack, budget, free)
-    plain = plain_given(wanted, account, due, slack, budget, free.tolist(), account_pull(slack))
+    plain = plain_given(
+        wanted.tolist(), account.tolist(), due.tolist(), slack, budget, free.tolist(), account_pull(slack)
+    )
     np.testing.assert_allclose(found, plain, atol=2e-8)
     assert abs(found.sum() - min(budget, free.sum())) < 1e-12 * n_arms
     assert found.min() >= 0
@@ -43,7 +47,7 @@ def test_equals_the_plain_twin(seed, n_arms, slack, resting):
 
 @pytest.mark.parametrize("slack", [0.3, 2.0])
 @pytest.mark.parametrize("states", ["random", "hostile"])
-def test_accounts_stay_within_the_slack_for_any_states(slack, states):
+def test_accounts_stay_within_the_slack_for_any_states(slack: float, states: str) -> None:
     rng = np.random.default_rng(1)
     for n_arms, budget in ((1, 1), (2, 1), (7, 3), (40, 8)):
         account, due = np.zeros(n_arms), shares(rng, n_arms, budget)
@@ -59,13 +63,13 @@ def test_accounts_stay_within_the_slack_for_any_states(slack, states):
         assert n_arms == budget or np.abs(account).max() > 0.01 * slack  # it makes use of the slack
 
 
-def test_no_slack_is_what_is_due():
+def test_no_slack_is_what_is_due() -> None:
     due = np.array([0.7, 0.2, 0.1, 1.0])
     found = given_exposure([9.0, 0.001, 1.0, 0.4], np.zeros(4), due, 0.0, 2)
     np.testing.assert_allclose(found, due, atol=1e-15)
 
 
-def test_relabelled_arms_are_given_the_same():
+def test_relabelled_arms_are_given_the_same() -> None:
     rng = np.random.default_rng(3)
     wanted, account, due = rng.exponential(1, 12), rng.uniform(-1, 1, 12), shares(rng, 12, 5)
     order = rng.permutation(12)
@@ -75,7 +79,7 @@ def test_relabelled_arms_are_given_the_same():
     )
 
 
-def test_rules_win_over_slack():
+def test_rules_win_over_slack() -> None:
     due = np.full(4, 0.5)
     rested = given_exposure(due, [0.5, 0.5, -0.5, -0.5], due, 0.5, 2, np.array([False, False, True, True]))
     np.testing.assert_allclose(rested, [0, 0, 1, 1])  # the budget is spent on those who may be pulled
@@ -94,7 +98,7 @@ def test_rules_win_over_slack():
         ({"due": [0.5]}, "one number for each arm"),
     ],
 )
-def test_refuses(change, said):
-    good = {"odds": [1.0, 1.0], "account": [0.0, 0.0], "due": [0.5, 0.5], "slack": 1.0, "budget": 1}
+def test_refuses(change: dict[str, Any], said: str) -> None:
+    good: dict[str, Any] = {"odds": [1.0, 1.0], "account": [0.0, 0.0], "due": [0.5, 0.5], "slack": 1.0, "budget": 1}
     with pytest.raises(InputError, match=said):
         given_exposure(**{**good, **change})

@@ -20,7 +20,8 @@ from meritfair.engine.random import new_source
 from meritfair.engine.steps import NO_GROUPS, StepPlan, Steps, choosing, new_steps
 from meritfair.engine.tables import play_by_table, table_order
 from meritfair.policies.base import Policy
-from meritfair.policies.plans import Plan, PriorityTable, StepLearner
+from meritfair.policies.plans import Plan, PriorityTable
+from meritfair.policies.step_learner import StepLearner
 from meritfair.policies.view import View
 from reference.compiled import kernel_of_tests
 
@@ -153,10 +154,10 @@ def _look_up(
 def test_without_ties_a_table_has_the_outcome_of_ranking_at_every_step(n_arms: int) -> None:
     table = np.random.default_rng(n_arms).normal(size=(n_arms, 2))
     table[-1] = -np.inf, 0.5
-    arms, how = mf.datasets.synthetic(n_arms=n_arms, seed=1), {"episodes": 3, "horizon": 150, "seed": 2}
+    arms = mf.datasets.synthetic(n_arms=n_arms, seed=1)
     for budget in (1, n_arms // 3, n_arms - 1):
         one, other = (
-            mf.simulate(arms, _Planned(plan), budget=budget, **how)
+            mf.simulate(arms, _Planned(plan), budget=budget, episodes=3, horizon=150, seed=2)
             for plan in (PriorityTable(table), StepLearner(table, _look_up))
         )
         np.testing.assert_array_equal(one.visits, other.visits)

@@ -65,12 +65,13 @@ class Accounts(NamedTuple):
 
 def new_accounts(n_arms: int) -> Accounts:
     """Return accounts of 0."""
-    rows = np.zeros((9, n_arms))
-    odds, order = np.zeros((2, n_arms)), np.arange(n_arms)
-    return Accounts(*rows[:5], odds, *rows[5:], order, np.full(1, -1), np.ones(1))
+    account, least, largest, total, due, given, weight, low, high = np.zeros((9, n_arms))
+    room = given, weight, low, high, np.arange(n_arms), np.full(1, -1), np.ones(1)
+    return Accounts(account, least, largest, total, due, np.zeros((2, n_arms)), *room)
 
 
-NO_TIMING = Timing(*np.zeros((3, 0)), np.zeros((2, 2, 0)), np.zeros(0), 0.0, 0.0, 0, False)
+_NONE = np.zeros(0)
+NO_TIMING = Timing(_NONE, _NONE, _NONE, np.zeros((2, 2, 0)), _NONE, 0.0, 0.0, 0, False)
 
 
 @part

@@ -84,17 +84,18 @@ class StepPlan(NamedTuple):
     memory: FloatArray  # (N, m), what its stages keep
     groups: Groups
     order: IntArray  # of the pairs of arms and states by a table that stays, as `table_order` gives it
-    timing: Timing  # of a timed lottery
+    timing: Timing = NO_TIMING  # of a timed lottery
 
 
-def new_steps(n_arms: int, words: int, accounts: Accounts, rounds: Rounds) -> Steps:
-    """Return the room for that many arms, and for coins of that many words at a time."""
+def new_steps(n_arms: int, words: int, accounts: Accounts | None = None, rounds: Rounds | None = None) -> Steps:
+    """Return the room for that many arms, and for coins of that many words at a time; by default without rules."""
     states, actions, next_states, group_actions = np.zeros((4, n_arms), np.int64)
     index, scratch, group_index = np.zeros((3, n_arms))
     coins = new_coins(n_arms, words)
     present = np.zeros(-(-2 * n_arms // 64) + 1, np.uint64)
     numbers = states, actions, next_states, index, scratch, group_index, group_actions
-    return Steps(*numbers, coins, present, accounts, rounds)
+    kept = accounts or new_accounts(n_arms), rounds or new_rounds(n_arms, (n_arms,))
+    return Steps(*numbers, coins, present, *kept)
 
 
 def new_groups(groups: IntArray, quotas: IntArray) -> Groups:
@@ -238,7 +239,7 @@ def play_by_index(plan: StepPlan, steps: Steps, rng: WordArray, budget: int, bit
 
 # What stages are called with. Kernels that may call them are compiled before it is known whether they will.
 _CHAINS, _TALLY = new_chains(np.full((1, 2, 2), 0.5), 1), new_tally(1)
-_LIKE = new_steps(1, 1, new_accounts(1), new_rounds(1, (1,)))
+_LIKE = new_steps(1, 1)
 _RNG = new_source(np.random.SeedSequence(0))
 _MEMORY = np.zeros((1, 1))
 _TO_RANK = _MEMORY, _LIKE.states, _LIKE.actions, 1, True, _LIKE.index
@@ -246,7 +247,7 @@ _TO_LEARN = _MEMORY, _LIKE.states, _LIKE.actions, _LIKE.next_states
 _TO_EXPLORE = _MEMORY, 1
 _TO_CHOOSE = _LIKE, NO_GROUPS, _RNG, 1, 1.0
 _TO_MAKE = _CHAINS, _LIKE.coins, _RNG, 1, 1
-_TO_PLAY = StepPlan(Choosing(*range(7)), _MEMORY, NO_GROUPS, NO_ORDER, NO_TIMING), _LIKE, _RNG, 1, 1, 1
+_TO_PLAY = StepPlan(Choosing(*range(7)), _MEMORY, NO_GROUPS, NO_ORDER), _LIKE, _RNG, 1, 1, 1
 _TO_COUNT = _CHAINS, _TALLY, _LIKE.coins, _RNG, 1
 for _arguments in (_TO_RANK, _TO_LEARN, _TO_EXPLORE, _TO_CHOOSE, _TO_MAKE, _TO_PLAY, _TO_COUNT):
     expect(*_arguments)

@@ -144,9 +144,9 @@ class Rules:
         >>> Rules(cooldown=1).fair_exposure(np.array([9.0, 1.0, 1.0, 1.0]), Criterion(design="exact"), 1)
         array([0.5       , 0.16666667, 0.16666667, 0.16666667])
         """
-        if isinstance(budget, int) and not self.cooldown:
-            return criterion.exposure(merit, budget)
         cycle = (budget,) if isinstance(budget, int) else budget
+        if len(cycle) == 1 and not self.cooldown:
+            return criterion.exposure(merit, cycle[0])
         mean = sum(cycle) / len(cycle)
         due = {each: self._due(merit, criterion, each, mean) for each in set(cycle)}
         return np.asarray(np.mean([due[each] for each in cycle], axis=0))
@@ -157,8 +157,8 @@ class Rules:
             return np.zeros(merit.shape)
         if criterion.design == "sequential":
             return criterion.exposure(merit, budget)
-        bounds = (np.broadcast_to(np.asarray(each), merit.shape[-1:]) for each in (criterion.floor, criterion.cap))
-        floor, cap = fitting_bounds(*bounds, budget, self.most_due(budget, mean))
+        floor, cap = (np.broadcast_to(np.asarray(each), merit.shape[-1:]) for each in (criterion.floor, criterion.cap))
+        floor, cap = fitting_bounds(floor, cap, budget, self.most_due(budget, mean))
         return fair_exposure(merit, budget, criterion.design, floor=floor, cap=cap)
 
     def most_due(self, budget: int, mean_budget: float) -> float:

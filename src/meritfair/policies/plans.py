@@ -216,8 +216,8 @@ class Lottery(Plan):
         """
         if self.drawn_by == SEQUENTIAL:
             return Lottery(self.merit[available])
-        bounds = (np.broadcast_to(np.asarray(each), self.merit.shape)[available] for each in (self.floor, self.cap))
-        return Lottery(self.merit[available], self.design, *fitting_bounds(*bounds, budget, highest))
+        floor, cap = (np.broadcast_to(np.asarray(each), self.merit.shape)[available] for each in (self.floor, self.cap))
+        return Lottery(self.merit[available], self.design, *fitting_bounds(floor, cap, budget, highest))
 
     def due(self, entitled: BoolArray, budget: int, highest: float = 1.0) -> FloatArray:
         """Return what each arm is due at a step, shape (N,): nothing if it is not entitled, at most the highest."""

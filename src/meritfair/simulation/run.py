@@ -27,7 +27,7 @@ from meritfair.model.arms import Arms
 from meritfair.model.benefit import benefit
 from meritfair.model.criterion import Criterion
 from meritfair.model.merit import merit_from_settings
-from meritfair.model.rules import Budget, Rules
+from meritfair.model.rules import Rules
 from meritfair.simulation import metrics
 from meritfair.simulation.bootstrap import Interval, interval
 
@@ -118,10 +118,14 @@ class Run:
         return int(self.settings["problem"]["horizon"])
 
     @property
-    def budget(self) -> Budget:
-        """Arms pulled at each step; several numbers if it changes, one for each of some steps, which repeat."""
-        budget = self.settings["problem"]["budget"]
-        return tuple(budget) if isinstance(budget, list) else int(budget)
+    def budget(self) -> int:
+        """Arms pulled at each step, the largest number if it changes."""
+        return max(self.budgets)
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """The budget of each step, again from the start after the last; one number if it does not change."""
+        return tuple(np.atleast_1d(self.settings["problem"]["budget"]).tolist())
 
     @property
     def rules(self) -> Rules:
@@ -163,7 +167,7 @@ class Run:
         """The exposure that each arm's true merit entitles it to, shape (runs, N)."""
         p = self.settings["problem"]
         criterion = Criterion(design=p["design"], floor=p["floor"], cap=p["cap"])  # merits are known
-        return self.rules.fair_exposure(self.fair_merit, criterion, self.budget)
+        return self.rules.fair_exposure(self.fair_merit, criterion, self.budgets)
 
     @property
     def first_valid_episode(self) -> IntArray:
@@ -213,7 +217,7 @@ class Run:
 
     @property
     def _budget_text(self) -> str:
-        return str(self.budget) if isinstance(self.budget, int) else " ".join(map(str, self.budget))
+        return " ".join(map(str, self.budgets))
 
     def measures(self) -> dict[str, FloatArray]:
         """Return the main numbers of each run, by name, shape (runs,).

@@ -381,9 +381,9 @@ def _step_plans(steps: StepFunctions, memory: FloatArray, n_arms: int) -> list[S
     timings = [NO_TIMING] * runs
     if steps.timing is not None:
         merit, floor, cap, point, explore, *own = steps.timing
-        by_arm = (_rows(np.asarray(each), (runs, n_arms)) for each in (merit, floor, cap, explore))
-        by_cell = _rows(point, (runs, 2, 2, n_arms))
-        timings = [Timing(*each[:3], each[4], each[3], *own) for each in zip(*by_arm, by_cell, strict=True)]
+        merit, floor, cap, explore = (_rows(np.asarray(x), (runs, n_arms)) for x in (merit, floor, cap, explore))
+        rows = zip(merit, floor, cap, _rows(point, (runs, 2, 2, n_arms)), explore, strict=True)
+        timings = [Timing(*each, *own) for each in rows]
     return [StepPlan(how, *each) for each in zip(memory, groups, orders, timings, strict=True)]
 
 
