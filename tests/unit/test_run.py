@@ -115,6 +115,7 @@ def test_the_file_says_how_to_make_it_again(run: mf.Run, tmp_path: Path) -> None
         "floor": 0.0,
         "cap": 1.0,
         "ball": "paper",
+        "slack": 0.0,
     }
     fair = {"design": "sequential", "floor": 0.0, "cap": 1.0, "ball": "paper", "delta": 0.01}
     assert {name: meta["problem"][name] for name in fair} == fair

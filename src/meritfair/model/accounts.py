@@ -103,12 +103,12 @@ def given_exposure(
 
     Examples
     --------
-    The first arm should have most of its pulls now. It is owed nothing, so it can be ahead by half a pull at most.
+    The first arm should have most of its pulls now. Once it is ahead by half a pull, it is given less than it is due.
 
     >>> given_exposure([9, 0.1, 0.1], account=[0, 0, 0], due=[0.4, 0.3, 0.3], slack=0.5, budget=1).round(3)
     array([0.866, 0.067, 0.067])
     >>> given_exposure([9, 0.1, 0.1], account=[-0.5, 0.25, 0.25], due=[0.4, 0.3, 0.3], slack=0.5, budget=1).round(3)
-    array([0.4, 0.3, 0.3])
+    array([0.242, 0.379, 0.379])
     """
     from meritfair.engine.accounts import give_once  # takes a second to load
 

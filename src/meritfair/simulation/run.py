@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FORMAT = "meritfair-run-3"
+_FORMAT, _OLDER = "meritfair-run-3", "meritfair-run-2"
 _SUFFIXES = (".parquet", ".npz")
 _BY_EPISODE = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward", "eta", "omega")
 _BY_ARM = ("pulls", "exposure", "fair_exposure", "longest_wait", "worst_window")
@@ -297,6 +297,15 @@ class Run:
         check_readable(file)
         try:
             arrays, meta = load_arrays(file, suffix)
-            return cls(settings=unseal(json.loads(meta), _FORMAT, arrays=arrays), **arrays)
+            settings = unseal(json.loads(meta), _FORMAT, _OLDER, arrays=arrays)
+            return cls(settings=settings, **_with_accounts(arrays))
         except Exception as error:  # damaged bytes can make a reader fail in any way
             raise FileError(file, f"does not hold a whole run saved by meritfair ({error})") from error
+
+
+def _with_accounts(arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return the arrays of a run; those of an older version, without accounts, with accounts of 0."""
+    if "given" in arrays:
+        return arrays
+    given = arrays["visits"][..., 1].sum(axis=-1).astype(np.float64)
+    return {**arrays, "given": given, "account_range": np.zeros((*given.shape, 2))}
