@@ -125,8 +125,10 @@ class TimedLottery(Plan):
 
     def _odds(self, due: FloatArray, now: Situation) -> FloatArray:
         """Return the odds that are wanted for each arm at its state; who is in an unknown state is wanted as due."""
-        by_state, blind = wanted_odds(self.transitions, due, self.explore), wanted_odds(None, due)[:, 0]
-        return np.where(now.states < 0, blind, np.where(now.states == 1, by_state[:, 1], by_state[:, 0]))
+        by_state = wanted_odds(self.transitions, due, self.explore)
+        odds, unknown = np.where(now.states == 1, by_state[:, 1], by_state[:, 0]), now.states < 0
+        odds[unknown] = wanted_odds(None, due[unknown])[:, 0]
+        return odds
 
 
 def _in_all(due: FloatArray, number: int) -> FloatArray:
