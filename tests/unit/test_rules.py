@@ -128,9 +128,25 @@ def test_when_too_few_are_left_the_cooldown_holds_and_fewer_are_pulled() -> None
     choices = rounds(learner, 400)
     made = pulls(choices)
     assert not (made[1:] & made[:-1]).any()
-    assert choices[-1].due == pytest.approx([0.5, 0.5, 0.5])
+    assert np.mean([choice.due for choice in choices], axis=0) == pytest.approx([0.5, 0.5, 0.5], abs=0.01)
     assert made.sum() == pytest.approx(600, abs=3)
     assert np.abs(choices[-1].account).max() < 3
+
+
+def test_accounts_stay_low_when_cooldown_and_absences_leave_less_than_the_budget() -> None:
+    learner, rng = lottery().start(6, 2, seed=1, rules=mf.Rules(cooldown=2)), np.random.default_rng(1)
+    choices = [learner.choose(available=rng.random(6) < 0.7) for _ in range(600)]
+    assert 600 < pulls(choices).sum() < 1000
+    assert np.max([np.abs(choice.account) for choice in choices]) < 4
+    assert sum(choices[-1].account) == pytest.approx(0, abs=EXACT)
+
+
+def test_a_sequential_lottery_of_ones_own_passes_over_those_who_rest() -> None:
+    choices = rounds(lottery("sequential").start(6, 2, seed=1, rules=mf.Rules(cooldown=1)), 20)
+    made = pulls(choices)
+    assert not (made[1:] & made[:-1]).any()
+    for choice in choices:
+        assert np.array_equal(choice.due, choice.exposure)
 
 
 def test_a_table_passes_over_those_who_rest() -> None:
@@ -350,6 +366,7 @@ def test_no_rule_is_ever_broken_and_nothing_fails(case: dict[str, Any]) -> None:
             assert choice.actions.sum() == min(budget, sum(free))
         assert choice.exposure.sum() == pytest.approx(choice.actions.sum(), abs=EXACT)
         assert ((choice.due >= 0) & (choice.due <= 1 + EXACT)).all()
+        assert choice.due.sum() == pytest.approx(choice.exposure.sum(), abs=1e-8)
         for name, due, got, account in zip(learner.names, choice.due, choice.exposure, choice.account, strict=True):
             total[name] = total.get(name, 0.0) + due - got
             assert account == pytest.approx(total[name], abs=EXACT)

@@ -8,7 +8,9 @@ With a cool-down of c rounds an arm can be pulled in one of 1 + c rounds at most
 .. math:: e_i(t) \le \min\Big(1, \frac{K_t}{(1 + c)\,\bar K}\Big) ,
 
 where :math:`K_t` is the budget of the round and :math:`\bar K` its mean over all rounds: 1/(1 + c) if the budget is
-always the same.
+always the same. In all, just as much is due in a round as can be given in it, so that accounts sum to 0: if fewer
+than :math:`K_t` arms may be pulled, what is due is reduced in proportion. If that few are left that the bound cannot
+hold, all are due the same.
 """
 
 from __future__ import annotations

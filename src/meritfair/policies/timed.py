@@ -116,16 +116,25 @@ class TimedLottery(Plan):
         return StepFunctions(play_timed, np.zeros((self.n_arms, 1)), timing=(*rows, *how))
 
     def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
-        due = self.lottery.due(now.entitled, budget, now.most_due)
+        most = min(budget, int(now.free.sum()))
+        due = _in_all(self.lottery.due(now.entitled, budget, now.most_due), most)
         odds = self._odds(due, now)
-        given = np.clip(given_exposure(odds, now.account, due, self.slack, budget, now.free), 0.0, 1.0)
+        given = np.clip(given_exposure(odds, now.account, due, self.slack, most, now.free), 0.0, 1.0)
         pulled = draw_exposures(given, rng=rng, design=self.lottery.design)[0]
         return Step(given, pulled, now.memory, due)
 
     def _odds(self, due: FloatArray, now: Situation) -> FloatArray:
         """Return the odds that are wanted for each arm at its state; who is in an unknown state is wanted as due."""
-        by_state, blind = wanted_odds(self.transitions, due, self.explore), wanted_odds(None, due)[:, 0]
-        return np.where(now.states < 0, blind, np.where(now.states == 1, by_state[:, 1], by_state[:, 0]))
+        by_state = wanted_odds(self.transitions, due, self.explore)
+        odds, unknown = np.where(now.states == 1, by_state[:, 1], by_state[:, 0]), now.states < 0
+        odds[unknown] = wanted_odds(None, due[unknown])[:, 0]
+        return odds
+
+
+def _in_all(due: FloatArray, number: int) -> FloatArray:
+    """Return what is due, in the same proportions, if just as much is due in all as can be given."""
+    total = due.sum()
+    return np.minimum(due * (number / total), 1.0) if total > 0 else due
 
 
 def with_accounts(plan: Plan) -> Plan:
