@@ -168,6 +168,14 @@ def test_all_policies_with_several_slacks(call: Any, patient: None) -> None:
     assert Path("a.png").exists()
 
 
+def test_accounts_fit_into_the_table(call: Any) -> None:
+    answer = call(*QUICK, "--design", "exact", "-p", "merit-fair:estimate=mean", "--slack", "0,2")
+    assert answer.code == 0
+    assert "Largest account: most pulls" in answer.words
+    assert "Price of fairness" not in answer.words
+    assert max(len(line.rstrip()) for line in answer.out.splitlines()) <= 80
+
+
 def test_slack_needs_a_design(call: Any, patient: None) -> None:
     answer = call(*QUICK, "-p", "patient", "--slack", "0,1")
     assert answer.code == 2

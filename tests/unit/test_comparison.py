@@ -42,6 +42,8 @@ MEASURES = [
     "earth_mover",
     "smallest_exposure",
     "longest_wait",
+    "largest_account",
+    "worst_window",
 ]
 
 
@@ -285,7 +287,7 @@ def test_measures_by_hand(found: Comparison) -> None:
 
 def test_what_cannot_be_measured_is_nan(found: Comparison) -> None:
     nothing = {name for name, value in found.measures["none"].items() if math.isnan(value.mean)}
-    assert nothing == {"gini", "jain", "hhi", "earth_mover", "exposure_regret"}
+    assert nothing == {"gini", "jain", "hhi", "earth_mover", "exposure_regret", "largest_account", "worst_window"}
 
 
 def test_with_an_exact_design_exposures_are_measured_too() -> None:

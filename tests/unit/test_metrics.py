@@ -187,21 +187,3 @@ def test_a_summary_has_the_smallest_exposure_and_the_distance_from_round_robin()
     nothing = mf.simulate(arms, mf.NoAction(), budget=2, episodes=4, horizon=30, runs=3, seed=1).summary()
     assert np.isnan(nothing["earth_mover"].mean)
     assert nothing["smallest_exposure"] == (0.0, 0.0, 0.0)
-
-
-def test_accounts_by_definition() -> None:
-    moves = RNG.normal(0, 1, (3, 4, 50))  # due less given, of three runs, four arms and fifty steps
-    account = np.concatenate([np.zeros((3, 4, 1)), np.cumsum(moves, axis=-1)], axis=-1)
-    ranges = np.stack([account.min(axis=-1), account.max(axis=-1)], axis=-1)
-    windows = np.abs(account[..., :, None] - account[..., None, :]).max(axis=(1, 2, 3))
-    np.testing.assert_allclose(metrics.worst_window(ranges), windows)
-    np.testing.assert_allclose(metrics.largest_account(ranges), np.abs(account).max(axis=(1, 2)))
-    assert metrics.largest_account(np.zeros((2, 5, 2))).tolist() == [0, 0]
-
-
-@pytest.mark.parametrize("measure", [metrics.largest_account, metrics.worst_window])
-def test_accounts_need_two_ends(measure: Any) -> None:
-    with pytest.raises(mf.InputError, match=r"a least and a largest account for each arm, got \(4, 3\)"):
-        measure(np.zeros((4, 3)))
-    with pytest.raises(mf.InputError, match=r"a least and a largest account for each arm, got \(2,\)"):
-        measure([0.0, 1.0])

@@ -15,8 +15,7 @@ from meritfair.policies.base import Policy
 from meritfair.policies.plans import Lottery
 from meritfair.policies.view import View
 from meritfair.simulation.comparison import Comparison, compare
-from meritfair.simulation.plots import slack_lines
-from meritfair.simulation.slack import SlackCurve, slack_curves, with_slacks
+from meritfair.simulation.slack import SlackCurve, slack_curves, slack_lines, with_slacks
 
 QUICK: dict[str, Any] = {"budget": 2, "episodes": 4, "horizon": 30, "seed": 3}
 SETS = mf.datasets.instances("synthetic", 6, 4, seed=2)
@@ -138,6 +137,48 @@ def test_lines_have_places_among_all_slacks(found: Comparison) -> None:
     assert tuple(shown.rewards[1][:, 0]) == found.measures["mild:slack=2"]["good_state"]
 
 
+# --- accounts ---
+
+
+@pytest.fixture(scope="module")
+def timed() -> Comparison:
+    fair = mf.Criterion(design="exact")
+    return compare(SETS, ["whittle", "merit-fair:estimate=mean"], slack=[0, 0.5, 2], criterion=fair, **QUICK)
+
+
+def test_accounts_are_within_the_slack(timed: Comparison) -> None:
+    for slack in (0.5, 2.0):
+        run = timed.runs[f"merit-fair:estimate=mean,slack={slack:g}"]
+        measures = run.measures()
+        assert (measures["largest_account"] > 0).all()
+        assert (measures["largest_account"] <= slack + 1e-9).all()
+        assert (measures["worst_window"] <= 2 * slack + 1e-9).all()
+        np.testing.assert_array_equal(measures["largest_account"], np.abs(run.account_range).max(axis=(1, 2)))
+        np.testing.assert_array_equal(measures["worst_window"], np.ptp(run.account_range, axis=-1).max(axis=1))
+    (row,) = (row for row in timed.table() if row["policy"].endswith("slack=2"))
+    assert row["largest_account_low"] <= row["largest_account"] <= row["largest_account_high"]
+
+
+def test_without_accounts_nothing_is_known_of_them(timed: Comparison) -> None:
+    for label in ("whittle", "merit-fair:estimate=mean,slack=0"):
+        assert np.isnan(timed.measures[label]["largest_account"]).all()
+        assert np.isnan(timed.measures[label]["worst_window"]).all()
+
+
+def test_people_are_shown_accounts_if_there_are_any(found: Comparison, timed: Comparison, tmp_path: Path) -> None:
+    assert timed.has_accounts
+    assert not found.has_accounts
+    headings = []
+    for number, each in enumerate((found, timed)):
+        each.save(tmp_path / f"{number}.md")
+        lines = (tmp_path / f"{number}.md").read_text().splitlines()
+        headings.append(next(line for line in lines if line.startswith("| policy")))
+    assert "account" not in headings[0]
+    assert headings[1].endswith("| longest wait | largest account | worst window |")
+    assert timed.cells()[0][-2:] == ["–", "–"]
+    assert timed.cells()[2][-2].startswith("0.5")
+
+
 # --- the figure ---
 
 
@@ -154,12 +195,26 @@ def test_the_third_panel_has_benefit_against_slack(found: Comparison, tmp_path: 
     figure.savefig(tmp_path / "figure.png")
 
 
-def test_variants_have_one_color_and_are_named_in_full_once(found: Comparison) -> None:
+def test_variants_have_one_color_and_the_first_and_the_last_have_names(found: Comparison) -> None:
     left = found.plot().axes[0]
-    texts = {text.get_text(): text.get_color() for text in left.texts if text.get_text() != "slack 2"}
-    assert list(texts) == ["random", "patient:slack=0", "slack ∞", "mild:slack=0"]
+    assert [text.get_text() for text in left.texts] == [
+        "random",
+        "patient:slack=0",
+        "slack ∞",
+        "mild:slack=0",
+        "slack ∞",
+    ]
     colors = [text.get_color() for text in left.texts]
-    assert colors[1] == colors[2] == colors[3] != colors[4] == colors[5] == colors[6]
+    assert len(set(colors)) == 3
+    assert colors[1] == colors[2] != colors[3] == colors[4]
+    points = [line for line in left.lines if line.get_marker() == "o"]
+    assert [line.get_color() for line in points].count(colors[1]) == 3
+
+
+def test_the_panel_of_slacks_has_a_scale_of_its_own(found: Comparison) -> None:
+    left, right, slacks = found.plot().axes
+    assert left.get_ylim() == right.get_ylim() != slacks.get_ylim()
+    assert slacks.get_ylabel() == left.get_ylabel() != right.get_ylabel()
 
 
 def test_three_axes_of_the_caller(found: Comparison) -> None:

@@ -107,13 +107,20 @@ def panels(
     *,
     sharey: bool = False,
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Give a figure and some axes of it: those of the caller in their own style, or new ones with a caption below."""
+    """Give a figure and some axes of it: those of the caller in their own style, or new ones with a caption below.
+
+    With `sharey` the first two have the same vertical axis.
+    """
     if ax is not None:
         given = _axes_given(ax, figsize, number)
         yield given[0].figure.figure, given  # the whole figure, also of axes in a part of it
         return
     with _with_caption(caption, height, figsize, width=_WIDTH * number / 2) as figure:
-        yield figure, list(figure.subplots(1, number, sharey=sharey))
+        made = list(figure.subplots(1, number))
+        if sharey:
+            made[1].sharey(made[0])
+            made[1].tick_params(labelleft=False)
+        yield figure, made
 
 
 @contextmanager

@@ -63,7 +63,10 @@ COLUMNS = {
     ),
     "longest_wait": Column("longest\nwait", 0, "Longest wait: most steps that any arm went without a pull."),
     "largest_account": Column(
-        "largest\naccount", 2, "Largest account: most pulls that any arm was ever ahead of or behind what it was due."
+        "largest\naccount",
+        2,
+        "Largest account: most pulls that any arm was ever ahead of or behind what it was due, if the policy keeps "
+        "accounts.",
     ),
     "worst_window": Column(
         "worst\nwindow",

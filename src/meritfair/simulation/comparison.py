@@ -129,7 +129,7 @@ class Comparison:
         return {
             "intervention_benefit": intervention_benefit(reward, none, best, seed),
             "price_of_fairness": price_of_fairness(reward, best, seed),
-            **{name: summary[name] for name in (*_FROM_SUMMARY, *ACCOUNTS) if name in summary},
+            **{name: summary[name] for name in (*_FROM_SUMMARY, *ACCOUNTS)},
         }
 
     def differences(self, against: str | None = None, measure: str = "good_state") -> dict[str, Difference]:
@@ -172,7 +172,7 @@ class Comparison:
     @property
     def has_accounts(self) -> bool:
         """Whether some policy gave arms anything else at a step than what they were due."""
-        return any(ACCOUNTS[0] in found and found[ACCOUNTS[0]].mean > 0 for found in self.measures.values())
+        return any(found[ACCOUNTS[0]].mean > 0 for found in self.measures.values())
 
     @property
     def _shown(self) -> tuple[str, ...]:

@@ -34,11 +34,9 @@ __all__ = [
     "interval",
     "intervention_benefit",
     "jain",
-    "largest_account",
     "largest_after",
     "price_of_fairness",
     "ratio_interval",
-    "worst_window",
 ]
 
 
@@ -231,49 +229,6 @@ def earth_mover(pulls: npt.ArrayLike, steps: int) -> FloatArray:
     moved, at_most = np.abs(x - even).sum(axis=-1), np.abs(most - even).sum(axis=-1)
     shared = moved / np.where(at_most > 0, at_most, 1.0)
     return np.where(total[..., 0] > 0, shared, np.nan)
-
-
-def largest_account(account_range: npt.ArrayLike) -> FloatArray:
-    """Return how far any arm was ever ahead of or behind what it was due, in pulls: at most the slack.
-
-    Parameters
-    ----------
-    account_range : array_like, shape (..., N, 2)
-        The least and the largest account of each arm at any step, the start (0) included.
-
-    Examples
-    --------
-    >>> float(largest_account([[-0.5, 1.0], [-2.0, 0.0]]))
-    2.0
-    """
-    return np.asarray(np.abs(_ranges(account_range)).max(axis=(-2, -1)))
-
-
-def worst_window(account_range: npt.ArrayLike) -> FloatArray:
-    """Return the most that what an arm was given ever differed from what it was due, over any steps in a row, in pulls.
-
-    What an arm was due less what it was given from one step to another is how far its account moved between them. So
-    the worst window lies between the steps of its least and its largest account. It is at most twice the slack.
-
-    Parameters
-    ----------
-    account_range : array_like, shape (..., N, 2)
-        As for `largest_account`.
-
-    Examples
-    --------
-    >>> float(worst_window([[-1.5, 1.0], [-2.0, 0.0]]))
-    2.5
-    """
-    ranges = _ranges(account_range)
-    return np.asarray((ranges[..., 1] - ranges[..., 0]).max(axis=-1))
-
-
-def _ranges(account_range: npt.ArrayLike) -> FloatArray:
-    ranges = float_array("account_range", account_range)
-    if ranges.ndim < 2 or ranges.shape[-1] != 2:
-        raise InputError(f"account_range must have a least and a largest account for each arm, got {ranges.shape}")
-    return ranges
 
 
 def _amounts(amounts: npt.ArrayLike) -> FloatArray:

@@ -17,7 +17,7 @@ from meritfair.simulation.bootstrap import Interval
 from meritfair.simulation.comparison import Comparison
 from meritfair.simulation.labels import place_labels
 from meritfair.simulation.run import Run
-from meritfair.simulation.slack import SlackCurve, slack_curves
+from meritfair.simulation.slack import SlackCurve, SlackLines, slack_curves, slack_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,29 +82,6 @@ def trade_off(measures: Mapping[str, Mapping[str, Interval]], fairness: str, rew
     return TradeOff(tuple(known), x, y, order[y[0][order] > best[:-1]])
 
 
-@dataclass(frozen=True)
-class SlackLines:
-    """Reward against slack, a line for each policy that was played with several.
-
-    ``slacks`` are all there are, in order. A line has the places of its own among them, shape (k,), and its rewards
-    with rows mean, low and high, shape (3, k).
-    """
-
-    slacks: tuple[float, ...]
-    places: tuple[IntArray, ...]
-    rewards: tuple[FloatArray, ...]
-
-
-def slack_lines(
-    measures: Mapping[str, Mapping[str, Interval]], curves: Sequence[SlackCurve], reward: str
-) -> SlackLines:
-    """Return what the panel of slacks shows of a comparison."""
-    slacks = sorted({slack for curve in curves for slack in curve.slacks})
-    places = tuple(np.searchsorted(slacks, curve.slacks) for curve in curves)
-    rewards = tuple(np.array([measures[label][reward] for label in curve.members]).T for curve in curves)
-    return SlackLines(tuple(slacks), places, rewards)
-
-
 def plot_runs(
     runs: Sequence[Run],
     labels: Sequence[str] | None = None,
@@ -154,6 +131,7 @@ def plot_comparison(
     benefits = [found["intervention_benefit"] for found in measures.values()]
     part = not any(np.isnan(each.mean) or np.isinf(each.low) for each in benefits)
     reward = "intervention_benefit" if part else "good_state"
+    upward = "intervention benefit: none is 0, whittle is 1" if part else "share of arms in the good state"
     by_merit, by_equality = (trade_off(measures, name, reward) for name in ("fairness_regret", "gini"))
     look = _Look.of(tuple(measures), curves, comparison.oracles)
     remarks = ["Grey line: no policy is both fairer and more rewarding."]
@@ -168,9 +146,10 @@ def plot_comparison(
             _draw_points(axes, shown, scale, look)
         left.set(title="Reward and fairness by merit", xlabel="← fairer · fairness regret of an episode")
         right.set(title="Reward and equality", xlabel="← more equal · Gini of the pulls")
-        left.set_ylabel("intervention benefit: none is 0, whittle is 1" if part else "share of arms in the good state")
         for axes in more:
             _draw_slacks(axes, slack_lines(measures, curves, reward), look)
+        for axes in (left, *more):
+            axes.set_ylabel(upward)
         figure.draw_without_rendering()  # only now is it known where points are
         for axes, shown, scale in points:
             _draw_labels(axes, shown, scale, look)
@@ -179,7 +158,11 @@ def plot_comparison(
 
 @dataclass(frozen=True)
 class _Look:
-    """How policies look in all panels, by label: one with several slacks has one color and is named in full once."""
+    """How policies look in all panels, by label.
+
+    A policy with several slacks has one color. Where it has several points only two have a name, the first and the
+    last, as they are often close together.
+    """
 
     colors: dict[str, str]
     names: dict[str, str]
@@ -191,13 +174,11 @@ class _Look:
         first = {label: curve.members[0] for curve in curves for label in curve.members}
         alike = [first.get(label, label) for label in labels]
         palette = dict(zip(dict.fromkeys([*first.values(), *alike]), cycle(_COLORS)))  # curves differ if they can
-        short = {
-            label: f"slack {_slack(slack)}"
-            for curve in curves
-            for label, slack in zip(curve.members[1:], curve.slacks[1:], strict=True)
-        }
+        between = {label for curve in curves for label in curve.members[1:-1]}
+        last = {curve.members[-1]: f"slack {_slack(curve.slacks[-1])}" for curve in curves}
+        names = {label: for_figure(last.get(label, label)) for label in labels if label not in between}
         colors = {label: palette[one] for label, one in zip(labels, alike, strict=True)}
-        return cls(colors, {label: for_figure(short.get(label, label)) for label in labels}, curves, oracles)
+        return cls(colors, names, curves, oracles)
 
     def inside(self, label: str) -> str:
         """Return the color of the inside of a point."""
@@ -236,45 +217,52 @@ def _draw_slacks(axes: Axes, shown: SlackLines, look: _Look) -> None:
 
 
 def _draw_labels(axes: Axes, shown: TradeOff, scale: float, look: _Look) -> None:
-    """Write each policy's name beside its point, with a line to it where that is not near."""
+    """Write the names of policies beside their points, with a line to them where that is not near."""
     from matplotlib.patheffects import withStroke
     from matplotlib.textpath import TextPath
 
-    x, y = shown.fairness / scale, shown.reward
-    t, front = np.linspace(0, 1, 12)[:, None], shown.front
-
-    def on_paper(across: FloatArray, up: FloatArray) -> FloatArray:
-        pairs = np.stack([each.ravel() for each in np.broadcast_arrays(across, up)], axis=-1)
-        return np.asarray(axes.transData.transform(pairs) * 72 / axes.figure.dpi)
-
-    points = on_paper(x[0], y[0])
-    bars = [on_paper(x[1] + t * (x[2] - x[1]), y[0]), on_paper(x[0], y[1] + t * (y[2] - y[1]))]
-    stairs = [
-        on_paper(x[0, front[:-1]] + t * np.diff(x[0, front]), y[0, front[:-1]]),
-        on_paper(x[0, front[1:]], y[0, front[:-1]] + t * np.diff(y[0, front])),
-    ]
-    names = [look.names[label] for label in shown.labels]
+    all_points, lines = _on_paper(axes, shown, scale)
+    named = [i for i, label in enumerate(shown.labels) if label in look.names]
+    points, others = all_points[named], np.delete(all_points, named, axis=0)
+    names = [look.names[shown.labels[i]] for i in named]
     widths = [TextPath((0, 0), name, size=_LABEL_SIZE).get_extents().width for name in names]
     boxes = np.stack([np.array(widths), np.full(len(points), _LABEL_SIZE)], axis=-1)
     frame = np.asarray(axes.get_window_extent().get_points() * 72 / axes.figure.dpi)
-    places = place_labels(points, boxes, frame, np.concatenate([*bars, *stairs]))
+    places = place_labels(points, boxes, frame, np.concatenate([others, lines]))
     ends = (np.clip(points, places - boxes / 2, places + boxes / 2) - places) / boxes + 0.5  # of lines, in the box
     far = np.hypot(*(places + (ends - 0.5) * boxes - points).T) > _FAR
-    for i, label in enumerate(shown.labels):
-        line = {"arrowstyle": "-", "color": look.colors[label], "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
+    for k, i in enumerate(named):
+        color = look.colors[shown.labels[i]]
+        line = {"arrowstyle": "-", "color": color, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
         text = axes.annotate(
-            names[i],
-            (x[0, i], y[0, i]),
-            places[i] - points[i],
+            names[k],
+            (shown.fairness[0, i] / scale, shown.reward[0, i]),
+            places[k] - points[k],
             textcoords="offset points",
             fontsize=_LABEL_SIZE,
-            color=look.colors[label],
+            color=color,
             ha="center",
             va="center",
-            arrowprops=line | {"relpos": tuple(ends[i])} if far[i] else None,
+            arrowprops=line | {"relpos": tuple(ends[k])} if far[k] else None,
             path_effects=[withStroke(linewidth=2, foreground="white")],
         )
         text.set_in_layout(False)
+
+
+def _on_paper(axes: Axes, shown: TradeOff, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Return where the points are, in points of the paper, and places along all lines."""
+    x, y, front = shown.fairness / scale, shown.reward, shown.front
+    t = np.linspace(0, 1, 12)[:, None]
+    places = [
+        (x[0], y[0]),
+        (x[1] + t * (x[2] - x[1]), y[0]),  # intervals
+        (x[0], y[1] + t * (y[2] - y[1])),
+        (x[0, front[:-1]] + t * np.diff(x[0, front]), y[0, front[:-1]]),  # stairs
+        (x[0, front[1:]], y[0, front[:-1]] + t * np.diff(y[0, front])),
+    ]
+    pairs = [np.stack(np.broadcast_arrays(*each), axis=-1).reshape(-1, 2) for each in places]
+    first, *rest = (np.asarray(axes.transData.transform(each) * 72 / axes.figure.dpi) for each in pairs)
+    return first, np.concatenate(rest)
 
 
 def _draw_regret(axes: Axes, runs: Sequence[Run]) -> list[Any]:

@@ -224,9 +224,12 @@ class Run:
 
         ``good_state`` is the share of arms in the good state; regret is the sum over all episodes;
         ``longest_wait`` is that of the arm that waited longest, ``smallest_exposure`` that of the arm pulled least;
-        inequality is that of the pulls, and ``earth_mover`` their distance from round robin.
+        inequality is that of the pulls, and ``earth_mover`` their distance from round robin; ``largest_account`` is how
+        far any arm was ever ahead of or behind what it was due, ``worst_window`` is that of the arm with the worst, and
+        both are NaN where no accounts are kept.
         """
         arm_steps = self.n_arms * self.horizon * self.episodes
+        kept = 1.0 if self.account_range.any() else np.nan  # without accounts nobody knows
         numbers = {
             "fairness_regret": self.fairness_regret.sum(axis=1),
             "fairness_regret_authors": self.fairness_regret_authors.sum(axis=1),
@@ -238,6 +241,8 @@ class Run:
             "earth_mover": metrics.earth_mover(self.pulls, self.episodes * self.horizon),
             "smallest_exposure": self.exposure.min(axis=1),
             "longest_wait": self.longest_wait.max(axis=1),
+            "largest_account": kept * np.abs(self.account_range).max(axis=(1, 2)),
+            "worst_window": kept * self.worst_window.max(axis=1),
             "first_valid_episode": self.first_valid_episode,
             "first_valid_episode_authors": self.first_valid_episode_authors,
             "coverage_gap": self.coverage_gap,

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import float_array
 from meritfair.core.errors import InputError
 from meritfair.policies.base import Policy
+from meritfair.simulation.bootstrap import Interval
 
 if TYPE_CHECKING:
     from meritfair.simulation.run import Run
@@ -92,3 +94,26 @@ def slack_curves(runs: Mapping[str, Run]) -> tuple[SlackCurve, ...]:
 
 def _curve(found: Mapping[float, str]) -> SlackCurve:
     return SlackCurve(_IN_LABEL.sub("", next(iter(found.values()))), tuple(found), tuple(found.values()))
+
+
+@dataclass(frozen=True)
+class SlackLines:
+    """Reward against slack, a line for each policy that was played with several.
+
+    ``slacks`` are all there are, in order. A line has the places of its own among them, shape (k,), and its rewards
+    with rows mean, low and high, shape (3, k).
+    """
+
+    slacks: tuple[float, ...]
+    places: tuple[IntArray, ...]
+    rewards: tuple[FloatArray, ...]
+
+
+def slack_lines(
+    measures: Mapping[str, Mapping[str, Interval]], curves: Sequence[SlackCurve], reward: str
+) -> SlackLines:
+    """Return what the panel of slacks shows of a comparison."""
+    slacks = sorted({slack for curve in curves for slack in curve.slacks})
+    places = tuple(np.searchsorted(slacks, curve.slacks) for curve in curves)
+    rewards = tuple(np.array([measures[label][reward] for label in curve.members]).T for curve in curves)
+    return SlackLines(tuple(slacks), places, rewards)
