@@ -38,7 +38,7 @@ class Timing(NamedTuple):
     floor: FloatArray  # (N,)
     cap: FloatArray  # (N,)
     point: FloatArray  # (2, 2, N) by state and action: the arms for which the time of pulls is chosen
-    explore: FloatArray  # (N,), the part of what is wanted that does not depend on the state
+    explore: FloatArray  # (2, 2, N), how much each state and action is to be seen, of what the lottery would see
     slack: float
     pull: float  # how strongly accounts act
     design: int
@@ -54,6 +54,8 @@ class Accounts(NamedTuple):
     total: FloatArray  # (N,), all that was given
     due: FloatArray  # (N,), at a step
     odds: FloatArray  # (2, N), of what is wanted, by state
+    floor: FloatArray  # (2, N), what is given at least, by state, to learn from
+    ceiling: FloatArray  # (2, N), and at most
     given: FloatArray  # (N,)
     weight: FloatArray  # (N,), odds that take the account in
     low: FloatArray  # (N,)
@@ -67,23 +69,24 @@ def new_accounts(n_arms: int) -> Accounts:
     """Return accounts of 0."""
     account, least, largest, total, due, given, weight, low, high = np.zeros((9, n_arms))
     room = given, weight, low, high, np.arange(n_arms), np.full(1, -1), np.ones(1)
-    return Accounts(account, least, largest, total, due, np.zeros((2, n_arms)), *room)
+    odds, floor, ceiling = np.zeros((3, 2, n_arms))
+    return Accounts(account, least, largest, total, due, odds, floor, ceiling, *room)
 
 
 _NONE = np.zeros(0)
-NO_TIMING = Timing(_NONE, _NONE, _NONE, np.zeros((2, 2, 0)), _NONE, 0.0, 0.0, 0, False)
+_NO_CELLS = np.zeros((2, 2, 0))
+NO_TIMING = Timing(_NONE, _NONE, _NONE, _NO_CELLS, _NO_CELLS, 0.0, 0.0, 0, False)
 
 
 @part
-def set_bounds(
-    low: FloatArray, high: FloatArray, account: FloatArray, due: FloatArray, free: BoolArray, slack: float
-) -> None:
-    """Set the least and the most that each arm can be given at a step."""
-    for arm in range(len(due)):
-        after = account[arm] + due[arm]  # the account, if nothing is given
-        least, most = min(1.0, max(0.0, after - slack)), min(1.0, max(0.0, after + slack))
-        low[arm] = least if free[arm] else 0.0
-        high[arm] = most if free[arm] else 0.0
+def bounds(account: float, due: float, floor: float, ceiling: float, slack: float) -> tuple[float, float]:
+    """Return the least and the most that an arm can be given at a step.
+
+    Slack goes before what is given to learn from. They are never at odds unless a rule has moved the account.
+    """
+    after = account + due  # the account, if nothing is given
+    least, most = min(1.0, max(0.0, after - slack)), min(1.0, max(0.0, after + slack))
+    return min(most, max(least, floor)), max(least, min(most, ceiling))
 
 
 @part
@@ -161,13 +164,6 @@ def _share_rest(given: FloatArray, low: FloatArray, high: FloatArray, budget: fl
 
 
 @part
-def shift_odds(odds: FloatArray, wanted: FloatArray, account: FloatArray, pull: float) -> None:
-    """Set the odds of each arm: those of what is wanted, raised by what it is owed."""
-    for arm in range(len(odds)):
-        odds[arm] = wanted[arm] * shift(pull * account[arm])
-
-
-@part
 def shift(log_odds: float) -> float:
     """Return a factor of odds; who is owed far more than the slack has no more than a large one."""
     return math.exp(min(_FAR, max(-_FAR, log_odds)))
@@ -186,7 +182,12 @@ def give_once(
     budget: int,
     pull: float,
 ) -> None:
-    """Set the given exposures of one step; `odds` are those of what is wanted, and change."""
-    set_bounds(low, high, account, due, free, slack)
-    shift_odds(odds, odds, account, pull)
+    """Set the given exposures of one step.
+
+    `odds` are those of what is wanted, `low` and `high` what is given at least and at most to learn from; all change.
+    """
+    for arm in range(len(given)):
+        least, most = bounds(account[arm], due[arm], low[arm], high[arm], slack)
+        low[arm], high[arm] = (least, most) if free[arm] else (0.0, 0.0)
+        odds[arm] *= shift(pull * account[arm])
     give(given, odds, low, high, free, float(budget), 1.0)

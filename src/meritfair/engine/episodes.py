@@ -20,7 +20,7 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray, WordArray
 from meritfair.engine import rules
-from meritfair.engine.accounts import Accounts, Timing, new_accounts
+from meritfair.engine.accounts import Accounts, new_accounts
 from meritfair.engine.arrivals import draw_by_arrival
 from meritfair.engine.chains import Chains, new_chains, start_states, walk
 from meritfair.engine.compiling import address, call, expect, inlined, kernel
@@ -46,6 +46,7 @@ from meritfair.engine.random import new_source
 from meritfair.engine.rounds import Rounds, new_rounds
 from meritfair.engine.rules import BallRule, MeritRule, Rule
 from meritfair.engine.steps import StepPlan, Steps, play_steps
+from meritfair.engine.timing import set_exploration
 
 _LANES_AT_ONCE = 2048  # words of all arms that are drawn and walked together
 _IN_PASSES_UP_TO = 128  # lotteries are drawn in passes while (K + 1) N is at most this, and K at most half of N
@@ -327,14 +328,6 @@ def play_steps_run(
         control[0] = t + 1
 
 
-@inlined
-def _time(timing: Timing, visits: FloatArray) -> None:
-    """Set which part of what arms are given does not depend on their states, by how often the rarest cell was seen."""
-    for arm in range(len(timing.explore)):
-        rarest = min(min(visits[0, 0, arm], visits[0, 1, arm]), min(visits[1, 0, arm], visits[1, 1, arm]))
-        timing.explore[arm] = 1.0 / np.sqrt(1.0 + rarest)
-
-
 @kernel
 def play_timed_run(
     settings: RunSettings,
@@ -359,7 +352,7 @@ def play_timed_run(
         _measure(settings, state, measures, t)
         if rule.kind != rules.FIXED:
             _plan(settings, rule, stages, state, bounds[0], bounds[1], t)
-            _time(plan.timing, state.tally.visits)
+            set_exploration(plan.timing.point, plan.timing.explore, state.tally.visits, state.tally.good)
             book.budget[0] = -1
         measures.fairness_regret[t] = regret(now.share, settings.fair_share)
         for arm in range(len(given)):

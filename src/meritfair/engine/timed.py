@@ -15,14 +15,14 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray, WordArray
 from meritfair.engine import rules
-from meritfair.engine.accounts import give, set_bounds, shift
+from meritfair.engine.accounts import Accounts, Timing, bounds, give, shift
 from meritfair.engine.bits import ONE
 from meritfair.engine.coins import move, pack
 from meritfair.engine.compiling import inlined, part, stage
 from meritfair.engine.exact import shuffle
 from meritfair.engine.options import share_out
 from meritfair.engine.random import ROW, uniform
-from meritfair.engine.rounds import NEVER, note_pulled, set_free
+from meritfair.engine.rounds import NEVER, Rounds, note_pulled, set_free
 from meritfair.engine.steps import StepPlan, Steps
 from meritfair.engine.timing import odds_by_state, odds_of
 
@@ -42,60 +42,76 @@ def _set_due(
     cap: FloatArray,
     next_free: IntArray,
     budget: int,
+    number: int,
     highest: float,
     started: bool,
 ) -> None:
     """Set what each arm is due at a step with this budget, at most the highest; `low` and `high` are room.
 
-    As in `Lottery.due`: who may never be pulled again is due nothing. Caps that are too low for those who are left are
-    raised, and floors that are too high for the budget are reduced, each in proportion.
+    Who may never be pulled again is due nothing. Caps that are too low for those who are left are raised, and floors
+    that are too high for the budget are reduced, each in proportion. In all, just as much is due as can be given: the
+    budget, or as many arms as may be pulled.
     """
-    number, most = 0, 0.0
+    room = most = 0.0
     for arm in range(len(due)):
         entitled = started and next_free[arm] != NEVER
-        high[arm] = min(cap[arm], highest) if entitled else 0.0
         due[arm] = highest if entitled else 0.0
-        number += entitled
+        high[arm] = min(cap[arm], due[arm])
+        room += due[arm]
         most += high[arm]
-    if number * highest <= budget:
-        return
-    room, least = number * highest, 0.0
-    for arm in range(len(due)):
-        if most < budget and due[arm] > 0.0:
-            high[arm] = highest - (highest - high[arm]) * ((room - budget) / (room - most))
-        low[arm] = min(floor[arm], high[arm])
-        least += low[arm]
-    for arm in range(len(due)):
-        low[arm] *= budget / least if least > budget else 1.0
-        due[arm] = 0.0
-    if budget > 0:
+    if 0 < budget < room:
+        least = 0.0
+        for arm in range(len(due)):
+            if most < budget and due[arm] > 0.0:
+                high[arm] = highest - (highest - high[arm]) * ((room - budget) / (room - most))
+            low[arm] = min(floor[arm], high[arm])
+            least += low[arm]
+        for arm in range(len(due)):
+            low[arm] *= budget / least if least > budget else 1.0
         share_out(merit, due, low, high, budget)
+    _scale_to(due, number)
 
 
 @part
-def _set_odds(odds: FloatArray, due: FloatArray, point: FloatArray, explore: FloatArray, looks: bool) -> None:
-    """Set the odds of what is wanted in each state."""
-    for arm in range(len(due)):
-        e = due[arm]
-        if looks:
+def _scale_to(due: FloatArray, number: int) -> None:
+    """Scale what is due so that it sums to a number, but for those who are due 1."""
+    total = 0.0
+    for each in due:
+        total += each
+    for arm in range(len(due) if total > 0.0 else 0):
+        due[arm] = min(1.0, due[arm] * (number / total))
+
+
+@inlined
+def _set_wanted(timing: Timing, book: Accounts) -> None:
+    """Set what is wanted in each state, and between which bounds, so that every state and action is seen."""
+    point, explore = timing.point, timing.explore
+    for arm in range(len(book.due)):
+        e = book.due[arm]
+        if timing.looks:
             p00, p01, p10, p11 = point[0, 0, arm], point[0, 1, arm], point[1, 0, arm], point[1, 1, arm]
-            odds[0, arm], odds[1, arm] = odds_by_state(p00, p01, p10, p11, e, explore[arm])
+            book.odds[0, arm], book.odds[1, arm] = odds_by_state(p00, p01, p10, p11, e)
         else:
-            odds[0, arm] = odds[1, arm] = odds_of(e)
+            book.odds[0, arm] = book.odds[1, arm] = odds_of(e)
+        for state in range(2):
+            book.floor[state, arm] = explore[state, 1, arm] * e
+            book.ceiling[state, arm] = 1.0 - explore[state, 0, arm] * (1.0 - e)
 
 
-@part
-def _set_weights(
-    weight: FloatArray, odds: FloatArray, account: FloatArray, states: WordArray, first: Any, pull: float
-) -> None:
-    """Set the odds of each arm at its state, raised by what it is owed."""
-    n = np.uint64(len(weight))
-    bad, good = odds[0], odds[1]
+@inlined
+def _set_terms(timing: Timing, book: Accounts, rounds: Rounds, states: WordArray, first: Any) -> None:
+    """Set the odds of each arm at its state, raised by what it is owed, and what it can be given."""
+    slack, pull, n = timing.slack, timing.pull, np.uint64(len(book.weight))
     for start in range(np.uint64(0), n, ROW):
         word = states[first + (start >> _SIX)]
         for i in range(min(ROW, n - start)):
             arm = start + i
-            weight[arm] = (good[arm] if (word >> i) & ONE else bad[arm]) * shift(pull * account[arm])
+            state = (word >> i) & ONE
+            account = book.account[arm]
+            least, most = bounds(account, book.due[arm], book.floor[state, arm], book.ceiling[state, arm], slack)
+            book.low[arm] = least if rounds.free[arm] else 0.0
+            book.high[arm] = most if rounds.free[arm] else 0.0
+            book.weight[arm] = book.odds[state, arm] * shift(pull * account)
 
 
 @part
@@ -147,15 +163,15 @@ def _draw_systematically(actions: IntArray, given: FloatArray, order: IntArray, 
 
 
 @inlined
-def _find_due(plan: StepPlan, steps: Steps, budget: int, step: int) -> None:
-    """Find what is due and wanted at steps with this budget."""
+def _find_due(plan: StepPlan, steps: Steps, budget: int, number: int, step: int) -> None:
+    """Find what is due and wanted at steps with this budget, if that many arms are pulled."""
     timing, book, rounds = plan.timing, steps.accounts, steps.rounds
-    highest, bounds = 1.0, (book.low, book.high)
+    highest, low, high = 1.0, book.low, book.high
     if rounds.cooldown > 0:
         highest = min(1.0, budget * len(rounds.budgets) / rounds.budgets.sum() / (1 + rounds.cooldown))
     merit, floor, cap, started = timing.merit, timing.floor, timing.cap, step >= rounds.warmup
-    _set_due(book.due, *bounds, merit, floor, cap, rounds.next_free, budget, highest, started)
-    _set_odds(book.odds, book.due, timing.point, timing.explore, timing.looks)
+    _set_due(book.due, low, high, merit, floor, cap, rounds.next_free, budget, number, highest, started)
+    _set_wanted(timing, book)
     book.budget[0] = budget
 
 
@@ -180,9 +196,8 @@ def play_timed(plan: StepPlan, steps: Steps, rng: WordArray, _budget: int, bits:
         if rounds.active:
             number = min(budget, set_free(rounds.free, rounds.next_free, step))
         if budget != book.budget[0] or step == rounds.warmup or rounds.once:
-            _find_due(plan, steps, budget, step)
-        _set_weights(book.weight, book.odds, book.account, coins.states, h * blocks, timing.pull)
-        set_bounds(book.low, book.high, book.account, book.due, rounds.free, timing.slack)
+            _find_due(plan, steps, budget, number, step)
+        _set_terms(timing, book, rounds, coins.states, h * blocks)
         book.scale[0] = give(book.given, book.weight, book.low, book.high, rounds.free, float(number), book.scale[0])
         _settle(book.account, book.least, book.largest, book.total, book.due, book.given)
         _draw(plan, steps, rng)

@@ -9,6 +9,8 @@ from meritfair.engine.compiling import part
 
 LEAD = 12.0  # log odds by which the better state leads, where a pull matters most
 FAINT = 1e-3  # wanted exposures are kept this far from 0 and 1, so that accounts can move them
+ZEAL = 14.0  # how much is explored
+LITTLE = 1e-3  # what the time of a pull matters at least
 _EQUAL = 1e-15  # rates that differ by less, relative to their sum, differ by rounding
 
 
@@ -32,15 +34,15 @@ def best_by_state(p00: float, p01: float, p10: float, p11: float, e: float) -> t
 
 
 @part
-def odds_by_state(p00: float, p01: float, p10: float, p11: float, e: float, explore: float) -> tuple[float, float]:
+def odds_by_state(p00: float, p01: float, p10: float, p11: float, e: float) -> tuple[float, float]:
     """Return the odds of what is wanted in the bad and in the good state, as `wanted_odds` in the model has them."""
     bad, good = best_by_state(p00, p01, p10, p11, e)
     unpulled, pulled = p00 + (1.0 - p10), p01 + (1.0 - p11)
     gain = 1.0
     if unpulled > 0.0:
         gain = min(1.0, math.sqrt(abs(pulled / unpulled - 1.0)))
-    lead = math.exp(LEAD * gain * (1.0 - explore)) if pulled >= unpulled else math.exp(-LEAD * gain * (1.0 - explore))
-    return odds_of(bad + explore * (e - bad)) * lead, odds_of(good + explore * (e - good)) / lead
+    lead = math.exp(LEAD * gain if pulled >= unpulled else -LEAD * gain)
+    return odds_of(bad) * lead, odds_of(good) / lead
 
 
 @part
@@ -57,3 +59,25 @@ def set_state_exposure(point: FloatArray, exposure: FloatArray, out: FloatArray)
         out[arm, 0], out[arm, 1] = best_by_state(
             point[0, 0, arm], point[0, 1, arm], point[1, 0, arm], point[1, 1, arm], exposure[arm]
         )
+
+
+@part
+def set_exploration(point: FloatArray, explore: FloatArray, visits: FloatArray, good: FloatArray) -> None:
+    """Set the posterior means as the arms for which the time of pulls is chosen, and how much is explored.
+
+    All arrays are (2, 2, N), by state, action and arm; the formula is that of `meritfair.model.accounts.exploration`.
+    """
+    for arm in range(visits.shape[2]):
+        for state in range(2):
+            for action in range(2):
+                point[state, action, arm] = (good[state, action, arm] + 1.0) / (visits[state, action, arm] + 2.0)
+        unpulled = point[0, 0, arm] + (1.0 - point[1, 0, arm])
+        pulled = point[0, 1, arm] + (1.0 - point[1, 1, arm])
+        matters = math.sqrt(abs(pulled / unpulled - 1.0) + LITTLE)
+        for action in range(2):
+            rate = pulled if action == 1 else unpulled
+            for state in range(2):
+                p = point[state, action, arm]
+                other = point[0, action, arm] if state == 1 else 1.0 - point[1, action, arm]
+                error = other / (rate * rate) * math.sqrt(p * (1.0 - p) / (1.0 + visits[state, action, arm]))
+                explore[state, action, arm] = min(1.0, ZEAL * error / matters)

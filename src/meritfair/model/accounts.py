@@ -16,9 +16,13 @@ import numpy.typing as npt
 from meritfair.core.arrays import BoolArray, FloatArray
 from meritfair.core.checks import check_number, check_whole, float_array
 from meritfair.core.errors import InputError
+from meritfair.model.benefit import benefit_gradient
+from meritfair.model.counts import Counts
 from meritfair.model.timing import state_exposure
 
 _LEAD = 12.0  # log odds by which the better state leads, where a pull matters most
+_ZEAL = 14.0  # how much is explored
+_LITTLE = 1e-3  # what the time of a pull matters at least
 _FAINT = 1e-3  # wanted exposures are kept this far from 0 and 1, so that accounts can move them
 
 
@@ -36,7 +40,7 @@ def account_pull(slack: float) -> float:
     return 0.2 + 10.0 / (1.0 + slack)
 
 
-def wanted_odds(transitions: npt.ArrayLike | None, due: npt.ArrayLike, explore: npt.ArrayLike = 0.0) -> FloatArray:
+def wanted_odds(transitions: npt.ArrayLike | None, due: npt.ArrayLike) -> FloatArray:
     r"""Return the odds of a pull that is wanted in each state, shape (..., N, 2), before accounts are looked at.
 
     Wanted are the best exposures by state, :math:`\varphi`. Within a slack it pays to go further: to spend what can be
@@ -47,26 +51,50 @@ def wanted_odds(transitions: npt.ArrayLike | None, due: npt.ArrayLike, explore: 
 
     .. math:: 12 \cdot \min(1, \sqrt v)
 
-    in log odds, and the other lags by as much. A part `explore` of both does not depend on the state.
+    in log odds, and the other lags by as much.
 
     Parameters
     ----------
     transitions : array_like, shape (..., N, 2, 2), or None
         The arms, known or estimated; None is blind to states.
     due : array_like, shape (..., N)
-    explore : array_like, shape (..., N)
-        From 0 to 1.
     """
-    e, rho = np.asarray(due, np.float64), np.asarray(explore, np.float64)
+    e = np.asarray(due, np.float64)
     if transitions is None:
         return np.stack([_odds(e), _odds(e)], axis=-1)
     P = np.asarray(transitions, np.float64)
-    unpulled, pulled = (P[..., 0, action] + (1 - P[..., 1, action]) for action in (0, 1))
+    lead = _matters(P)
+    lead = np.exp(_LEAD * np.minimum(1.0, np.sqrt(np.abs(lead))) * np.where(lead >= 0, 1.0, -1.0))
+    return np.asarray(_odds(state_exposure(P, e)) * np.stack([lead, 1 / lead], axis=-1))
+
+
+def exploration(counts: Counts) -> FloatArray:
+    r"""Return how much of each state and action is to be seen, as a part of what the lottery sees; (..., N, 2, 2).
+
+    Benefit is learned from all four pairs of state and action, and pulls that come in one state alone starve some of
+    them. Each has a part in the error of the estimated benefit :math:`\mu`: with n visits of probability p, it is
+    :math:`\sigma = |\partial \mu / \partial p| \sqrt{p (1 - p) / (1 + n)}`. To see a pair costs the more, the more the
+    time of a pull matters, :math:`v = |r_1 / r_0 - 1|` as in `wanted_odds`. So the part is
+
+    .. math:: \min(1,\ 14 \, \sigma / \sqrt{v + 0.001}) .
+
+    It falls with :math:`1 / \sqrt n`. Probabilities are posterior means under a uniform prior.
+
+    Examples
+    --------
+    >>> exploration(Counts(np.zeros((1, 2, 2)), np.zeros((1, 2, 2)))).min()
+    np.float64(1.0)
+    """
+    P = counts.mean
+    error = np.abs(benefit_gradient(P)) * np.sqrt(P * (1 - P) / (1 + counts.visits))
+    return np.minimum(1.0, _ZEAL * error / np.sqrt(np.abs(_matters(P)) + _LITTLE)[..., None, None])
+
+
+def _matters(transitions: FloatArray) -> FloatArray:
+    """Return what a pull gains if it comes in the bad state instead of the good one; where nothing is lost, 1."""
+    unpulled, pulled = (transitions[..., 0, action] + (1 - transitions[..., 1, action]) for action in (0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        gain = np.where(unpulled > 0, np.minimum(1.0, np.sqrt(np.abs(pulled / unpulled - 1.0))), 1.0)
-    lead = np.exp(_LEAD * gain * (1 - rho) * np.where(pulled >= unpulled, 1.0, -1.0))
-    mixed = state_exposure(P, e) * (1 - rho)[..., None] + (rho * e)[..., None]
-    return np.asarray(_odds(mixed) * np.stack([lead, 1 / lead], axis=-1))
+        return np.where(unpulled > 0, pulled / unpulled - 1.0, 1.0)
 
 
 def _odds(exposure: FloatArray) -> FloatArray:
@@ -82,6 +110,8 @@ def given_exposure(
     slack: float,
     budget: int,
     free: BoolArray | None = None,
+    least: npt.ArrayLike = 0.0,
+    most: npt.ArrayLike = 1.0,
 ) -> FloatArray:
     """Return what each arm is given at a step, shape (N,): it sums to the budget, and keeps accounts within the slack.
 
@@ -100,6 +130,9 @@ def given_exposure(
     free : ndarray of bool, shape (N,), optional
         Who may be pulled at this step; the others are given nothing. Where that leaves no exposures within the
         slack, accounts leave it.
+    least, most : array_like, shape (N,)
+        What each arm is given at least and at most, as far as the slack allows: `least` is no more than what is due,
+        and `most` no less.
 
     Examples
     --------
@@ -120,5 +153,6 @@ def given_exposure(
     who = np.ones(len(e), np.bool_) if free is None else np.ascontiguousarray(free, np.bool_)
     number = min(check_whole("budget", budget, 0), int(who.sum()))
     given, low, high = np.zeros((3, len(e)))
+    low[:], high[:] = least, most
     give_once(given, wanted, low, high, np.array(d), np.array(e), who, B, number, account_pull(B))
     return given

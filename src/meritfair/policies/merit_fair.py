@@ -16,11 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
-
-from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import check_choice
 from meritfair.engine.rules import LOTTERY, Rule
+from meritfair.model.accounts import exploration
 from meritfair.model.allocation import learning_cap
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import ESTIMATES
@@ -31,21 +29,6 @@ from meritfair.policies.base import Estimator
 from meritfair.policies.plans import Lottery
 from meritfair.policies.timed import TimedLottery, slack_setting
 from meritfair.policies.view import View
-
-
-def exploration(visits: IntArray) -> FloatArray:
-    r"""Return which part of an arm's exposure does not depend on its state, shape (..., N), so that it keeps learning.
-
-    If pulls came in one state alone, what a pull does in the other would never be seen. With n visits of the rarest
-    state and action of an arm, this part is :math:`1 / \sqrt{1 + n}`.
-
-    Examples
-    --------
-    >>> exploration(np.array([[[0, 4], [9, 2]], [[3, 8], [9, 4]]]))
-    array([1. , 0.5])
-    """
-    rarest = np.asarray(visits).min(axis=(-2, -1))
-    return np.asarray(1 / np.sqrt(1 + rarest))
 
 
 @dataclass(frozen=True)
@@ -126,7 +109,7 @@ class MeritFair(Estimator):
         lottery = Lottery(merit, self.design, self.floor, cap)
         if self.slack == 0:
             return lottery
-        return TimedLottery(lottery, arms, self.slack, exploration(view.counts.visits))
+        return TimedLottery(lottery, view.counts.mean, self.slack, exploration(view.counts))
 
     def rule(self) -> Rule | None:
         merit = self.merit.rule()

@@ -41,9 +41,9 @@ class TimedLottery(Plan):
         states do not matter.
     slack : float
         How far an account may be from 0, in pulls; infinity is no limit.
-    explore : float or ndarray, shape (..., N)
-        Part of what is wanted that does not depend on the state, from 0 to 1, so that all states are seen with and
-        without a pull.
+    explore : float or ndarray, shape (..., N, 2, 2)
+        How much of each state and action is to be seen, as a part of what the lottery sees, from 0 to 1. An arm that is
+        due e and in state s is given at least ``explore[s, 1] * e`` and at most ``1 - explore[s, 0] * (1 - e)``.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class TimedLottery(Plan):
         explore = probabilities("explore", self.explore)
         object.__setattr__(self, "explore", float(explore) if explore.ndim == 0 else explore)
         if explore.ndim:
-            self._check_shape("explore", explore.shape, ())
+            self._check_shape("explore", explore.shape, (2, 2))
         if self.transitions is not None:
             object.__setattr__(self, "transitions", probabilities("transitions", self.transitions))
             self._check_shape("transitions", np.shape(self.transitions), (2, 2))
@@ -109,26 +109,33 @@ class TimedLottery(Plan):
     def step_functions(self, memory: FloatArray | None, *, restricted: bool = False) -> StepFunctions:  # noqa: ARG002
         from meritfair.engine.timed import play_timed
 
-        arms = np.full((*self.shape, 2, 2), 0.5) if self.transitions is None else self.transitions
-        point = np.moveaxis(np.broadcast_to(arms, (*self.shape, 2, 2)), -3, -1)  # (..., 2, 2, N)
-        rows = (self.lottery.merit, self.lottery.floor, self.lottery.cap, point, self.explore)
+        cells = np.zeros((*self.shape, 2, 2))
+        point, explore = (
+            np.moveaxis(cells + np.asarray(each), -3, -1)
+            for each in (0.0 if self.transitions is None else self.transitions, self.explore)
+        )
+        rows = (self.lottery.merit, self.lottery.floor, self.lottery.cap, point, explore)
         how = (self.slack, account_pull(self.slack), self.drawn_by, self.looks_at_states)
         return StepFunctions(play_timed, np.zeros((self.n_arms, 1)), timing=(*rows, *how))
 
     def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
         most = min(budget, int(now.free.sum()))
         due = _in_all(self.lottery.due(now.entitled, budget, now.most_due), most)
-        odds = self._odds(due, now)
-        given = np.clip(given_exposure(odds, now.account, due, self.slack, most, now.free), 0.0, 1.0)
-        pulled = draw_exposures(given, rng=rng, design=self.lottery.design)[0]
-        return Step(given, pulled, now.memory, due)
+        odds, least, most_given = self._wanted(due, now)
+        given = given_exposure(odds, now.account, due, self.slack, most, now.free, least, most_given)
+        pulled = draw_exposures(np.clip(given, 0.0, 1.0), rng=rng, design=self.lottery.design)[0]
+        return Step(np.clip(given, 0.0, 1.0), pulled, now.memory, due)
 
-    def _odds(self, due: FloatArray, now: Situation) -> FloatArray:
-        """Return the odds that are wanted for each arm at its state; who is in an unknown state is wanted as due."""
-        by_state = wanted_odds(self.transitions, due, self.explore)
-        odds, unknown = np.where(now.states == 1, by_state[:, 1], by_state[:, 0]), now.states < 0
+    def _wanted(self, due: FloatArray, now: Situation) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the odds that are wanted for each arm at its state, and between which bounds.
+
+        Who is in an unknown state is wanted as due.
+        """
+        arm, state, unknown = np.arange(len(due)), np.maximum(now.states, 0), now.states < 0
+        odds = wanted_odds(self.transitions, due)[arm, state]
         odds[unknown] = wanted_odds(None, due[unknown])[:, 0]
-        return odds
+        cells = np.broadcast_to(np.asarray(self.explore), (len(due), 2, 2))[arm, state]
+        return odds, cells[:, 1] * due, 1 - cells[:, 0] * (1 - due)
 
 
 def _in_all(due: FloatArray, number: int) -> FloatArray:

@@ -51,7 +51,6 @@ from meritfair.engine.rules import (
     FIXED,
     GREEDY,
     OPTIMISTIC,
-    PESSIMISTIC,
     POOLED,
     SEQUENTIAL,
     BallRule,
@@ -286,9 +285,9 @@ class _LearnedTimed:
         self, _run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray
     ) -> None:
         now, rule = state.estimates, self.rule
-        point = {OPTIMISTIC: now.upper, PESSIMISTIC: now.lower}.get(rule.estimate, now.inside)
         how = rule.slack, account_pull(rule.slack), rule.design, rule.slack > 0
-        timing = Timing(now.merit, self.floor, now.cap, point, np.ones(len(now.merit)), *how)
+        point, explore = np.zeros_like(now.inside), np.zeros_like(now.inside)
+        timing = Timing(now.merit, self.floor, now.cap, point, explore, *how)
         plan = StepPlan(choosing(play=play_timed), np.zeros((1, 1)), NO_GROUPS, NO_ORDER, timing)
         shares, bounds = Shares(now.exposure, now.share, now.exposure), (self.floor, self.cap)
         rest = plan, bounds, state, _new_steps(state), measures, control
@@ -381,8 +380,9 @@ def _step_plans(steps: StepFunctions, memory: FloatArray, n_arms: int) -> list[S
     timings = [NO_TIMING] * runs
     if steps.timing is not None:
         merit, floor, cap, point, explore, *own = steps.timing
-        merit, floor, cap, explore = (_rows(np.asarray(x), (runs, n_arms)) for x in (merit, floor, cap, explore))
-        rows = zip(merit, floor, cap, _rows(point, (runs, 2, 2, n_arms)), explore, strict=True)
+        merit, floor, cap = (_rows(np.asarray(x), (runs, n_arms)) for x in (merit, floor, cap))
+        point, explore = (_rows(x, (runs, 2, 2, n_arms)) for x in (point, explore))
+        rows = zip(merit, floor, cap, point, explore, strict=True)
         timings = [Timing(*each, *own) for each in rows]
     return [StepPlan(how, *each) for each in zip(memory, groups, orders, timings, strict=True)]
 
