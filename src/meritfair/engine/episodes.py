@@ -352,7 +352,7 @@ def play_timed_run(
         _measure(settings, state, measures, t)
         if rule.kind != rules.FIXED:
             _plan(settings, rule, stages, state, bounds[0], bounds[1], t)
-            set_exploration(plan.timing.point, plan.timing.explore, state.tally.visits, state.tally.good)
+            set_exploration(plan.timing.explore, state.tally.visits, state.tally.good)
             book.budget[0] = -1
         measures.fairness_regret[t] = regret(now.share, settings.fair_share)
         for arm in range(len(given)):

@@ -9,7 +9,7 @@ from meritfair.engine.compiling import part
 
 LEAD = 12.0  # log odds by which the better state leads, where a pull matters most
 FAINT = 1e-3  # wanted exposures are kept this far from 0 and 1, so that accounts can move them
-ZEAL = 14.0  # how much is explored
+ZEAL = 16.0  # how much is explored
 LITTLE = 1e-3  # what the time of a pull matters at least
 _EQUAL = 1e-15  # rates that differ by less, relative to their sum, differ by rounding
 
@@ -62,22 +62,30 @@ def set_state_exposure(point: FloatArray, exposure: FloatArray, out: FloatArray)
 
 
 @part
-def set_exploration(point: FloatArray, explore: FloatArray, visits: FloatArray, good: FloatArray) -> None:
-    """Set the posterior means as the arms for which the time of pulls is chosen, and how much is explored.
+def set_exploration(explore: FloatArray, visits: FloatArray, good: FloatArray) -> None:
+    """Set how much of each state and action is to be seen, as `exploration` in the model says.
 
-    All arrays are (2, 2, N), by state, action and arm; the formula is that of `meritfair.model.accounts.exploration`.
+    All arrays are (2, 2, N), by state, action and arm.
     """
     for arm in range(visits.shape[2]):
-        for state in range(2):
-            for action in range(2):
-                point[state, action, arm] = (good[state, action, arm] + 1.0) / (visits[state, action, arm] + 2.0)
-        unpulled = point[0, 0, arm] + (1.0 - point[1, 0, arm])
-        pulled = point[0, 1, arm] + (1.0 - point[1, 1, arm])
+        unpulled, pulled = _mean_rate(visits, good, 0, arm), _mean_rate(visits, good, 1, arm)
         matters = math.sqrt(abs(pulled / unpulled - 1.0) + LITTLE)
         for action in range(2):
             rate = pulled if action == 1 else unpulled
+            enter, leave = _mean(visits, good, 0, action, arm), 1.0 - _mean(visits, good, 1, action, arm)
             for state in range(2):
-                p = point[state, action, arm]
-                other = point[0, action, arm] if state == 1 else 1.0 - point[1, action, arm]
-                error = other / (rate * rate) * math.sqrt(p * (1.0 - p) / (1.0 + visits[state, action, arm]))
+                p, slope = (enter, leave) if state == 0 else (1.0 - leave, enter)  # of the benefit, times rate squared
+                error = slope / (rate * rate) * math.sqrt(p * (1.0 - p) / (1.0 + visits[state, action, arm]))
                 explore[state, action, arm] = min(1.0, ZEAL * error / matters)
+
+
+@part
+def _mean(visits: FloatArray, good: FloatArray, state: int, action: int, arm: int) -> float:
+    """Return the posterior mean of the probability of a good next state, under a uniform prior."""
+    return (good[state, action, arm] + 1.0) / (visits[state, action, arm] + 2.0)
+
+
+@part
+def _mean_rate(visits: FloatArray, good: FloatArray, action: int, arm: int) -> float:
+    """Return how fast the arm forgets its state under an action, by posterior means."""
+    return _mean(visits, good, 0, action, arm) + (1.0 - _mean(visits, good, 1, action, arm))

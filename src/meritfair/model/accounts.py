@@ -21,7 +21,7 @@ from meritfair.model.counts import Counts
 from meritfair.model.timing import state_exposure
 
 _LEAD = 12.0  # log odds by which the better state leads, where a pull matters most
-_ZEAL = 14.0  # how much is explored
+_ZEAL = 16.0  # how much is explored
 _LITTLE = 1e-3  # what the time of a pull matters at least
 _FAINT = 1e-3  # wanted exposures are kept this far from 0 and 1, so that accounts can move them
 
@@ -76,7 +76,7 @@ def exploration(counts: Counts) -> FloatArray:
     :math:`\sigma = |\partial \mu / \partial p| \sqrt{p (1 - p) / (1 + n)}`. To see a pair costs the more, the more the
     time of a pull matters, :math:`v = |r_1 / r_0 - 1|` as in `wanted_odds`. So the part is
 
-    .. math:: \min(1,\ 14 \, \sigma / \sqrt{v + 0.001}) .
+    .. math:: \min(1,\ 16 \, \sigma / \sqrt{v + 0.001}) .
 
     It falls with :math:`1 / \sqrt n`. Probabilities are posterior means under a uniform prior.
 

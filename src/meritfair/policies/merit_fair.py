@@ -109,7 +109,7 @@ class MeritFair(Estimator):
         lottery = Lottery(merit, self.design, self.floor, cap)
         if self.slack == 0:
             return lottery
-        return TimedLottery(lottery, view.counts.mean, self.slack, exploration(view.counts))
+        return TimedLottery(lottery, arms, self.slack, exploration(view.counts))
 
     def rule(self) -> Rule | None:
         merit = self.merit.rule()

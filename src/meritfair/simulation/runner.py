@@ -51,6 +51,7 @@ from meritfair.engine.rules import (
     FIXED,
     GREEDY,
     OPTIMISTIC,
+    PESSIMISTIC,
     POOLED,
     SEQUENTIAL,
     BallRule,
@@ -286,8 +287,8 @@ class _LearnedTimed:
     ) -> None:
         now, rule = state.estimates, self.rule
         how = rule.slack, account_pull(rule.slack), rule.design, rule.slack > 0
-        point, explore = np.zeros_like(now.inside), np.zeros_like(now.inside)
-        timing = Timing(now.merit, self.floor, now.cap, point, explore, *how)
+        point = {OPTIMISTIC: now.upper, PESSIMISTIC: now.lower}.get(rule.estimate, now.inside)
+        timing = Timing(now.merit, self.floor, now.cap, point, np.zeros_like(point), *how)
         plan = StepPlan(choosing(play=play_timed), np.zeros((1, 1)), NO_GROUPS, NO_ORDER, timing)
         shares, bounds = Shares(now.exposure, now.share, now.exposure), (self.floor, self.cap)
         rest = plan, bounds, state, _new_steps(state), measures, control
