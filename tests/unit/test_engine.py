@@ -60,7 +60,7 @@ from meritfair.engine.steps import (
     choosing,
     new_groups,
     new_steps,
-    play_steps,
+    walk_steps,
 )
 from meritfair.model.allocation import allocate, learning_cap
 from meritfair.model.confidence import BALLS, ESTIMATES
@@ -736,7 +736,7 @@ def _play(
     horizon: int,
     step: int,
 ) -> int:
-    return play_steps(chains, tally, pulls, steps, plan, environment, rng, budget, horizon, step, 1)
+    return walk_steps(chains, tally, pulls, steps, plan, environment, rng, budget, horizon, step, 1)
 
 
 @pytest.mark.slow
@@ -839,6 +839,12 @@ def test_choices_in_groups_keep_their_quotas_and_break_ties_at_random() -> None:
     np.testing.assert_allclose(np.asarray(PriorityTable.of(index, groups, quotas).exposure(5)), exposure)
     index[1] = np.nan
     assert not _played(choose_in_groups, index, 5, 10, new_groups(groups, quotas)).any()  # it stops
+
+
+def test_nobody_is_chosen_without_a_budget() -> None:
+    index = np.array([1.0, 1.0, -np.inf, 2.0])
+    for choose in (choose_top, choose_softly):
+        assert not _played(choose, index, 0, 20).any()
 
 
 class ByState(Policy):

@@ -102,6 +102,13 @@ def test_the_largest_are_pulled_at_every_step(n_arms: int, kind: str) -> None:
         assert 0 < states.mean() < 1 or n_arms == 1
 
 
+@pytest.mark.parametrize("n_arms", [3, 40])
+def test_nobody_is_pulled_without_a_budget(n_arms: int) -> None:
+    pulls, states = play(np.full((n_arms, 2, 2), 0.5), np.zeros((n_arms, 2)), 0, 3)
+    assert not pulls.any()
+    assert states.any()
+
+
 @pytest.mark.parametrize("n_arms", [6, 40])
 @pytest.mark.parametrize(("before", "tied", "left"), [(0, 2, 1), (2, 4, 1), (1, 4, 3), (2, 4, 2)])
 def test_ties_are_broken_alike_and_anew_at_each_step(n_arms: int, before: int, tied: int, left: int) -> None:

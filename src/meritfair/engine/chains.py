@@ -8,7 +8,8 @@ Seen through the number of flips so far (the running parity p), a flip also just
 either sets a value or passes one on, which is what the carry does in an addition: with *g* the steps that set a 1
 and *q* those that pass on, the carries of g + (g | q) are the states. One addition moves 64 steps.
 
-Lanes are laid out word by word: lane ``w * N + i`` holds steps 64 w to 64 w + 63 of arm i.
+Lanes are laid out word by word: lane ``w * N + i`` holds steps 64 w to 64 w + 63 of arm i. The uniform numbers of
+a lane do not depend on the pulls, and :mod:`meritfair.engine.coins`, for pulls that depend on states, makes the same.
 """
 
 from __future__ import annotations

@@ -4,11 +4,12 @@ An episode is measured, planned and played:
 
 - `_measure` builds the confidence ball from the counts, for eta, omega and the regret as the authors count it;
 - `_plan` estimates benefits and merits anew, if the policy is one that the engine plans for;
-- `open_loop` draws the pulls and moves the arms 64 steps at a time, if pulls do not depend on states, and `play_steps`
-  goes step by step if they do.
+- `open_loop` draws the pulls and moves the arms 64 steps at a time, if pulls do not depend on states; if they do,
+  `_closed_loop` goes step by step. Arms meet the same coins in both: the environment's random words, and the order in
+  which they are taken, do not depend on the pulls.
 
-`play_run` and `play_steps_run` play all episodes of a run in one call. `play_episode` and `play_steps_episode` play one
-episode of a plan that was made in Python. All that changes in a run is in its `RunState`.
+`play_run` and `play_steps` play all episodes of a run in one call. Of plans that are made in Python for each episode,
+`play_episode` plays one, and so does `play_steps`. All that changes in a run is in its `RunState`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from meritfair.engine.pooling import Pool, new_pool, pool, refits_at
 from meritfair.engine.random import new_source
 from meritfair.engine.rounds import Rounds, new_rounds
 from meritfair.engine.rules import BallRule, MeritRule, Rule
-from meritfair.engine.steps import StepPlan, Steps, play_steps
+from meritfair.engine.steps import StepPlan, Steps, walk_steps
 from meritfair.engine.timing import set_exploration
 
 _LANES_AT_ONCE = 2048  # words of all arms that are drawn and walked together
@@ -256,6 +257,17 @@ def open_loop(settings: RunSettings, stages: Stages, state: RunState, weights: F
 
 
 @inlined
+def _closed_loop(settings: RunSettings, plan: StepPlan, state: RunState, steps: Steps, step: int) -> int:
+    """Play an episode step by step, the first of which has this number; return the reward, as `walk_steps` does.
+
+    As many words are made at once as in the open loop, so that the coins are the same.
+    """
+    chains, pulls, rng, policy_rng = state.chains, state.drawing.words[PULLS], state.environment_rng, state.policy_rng
+    budget, horizon, at_once = settings.budget, settings.horizon, state.at_once
+    return walk_steps(chains, state.tally, pulls, steps, plan, rng, policy_rng, budget, horizon, step, at_once)
+
+
+@inlined
 def _end(settings: RunSettings, state: RunState, last: bool) -> None:
     """End an episode, and start the next unless it was the last one."""
     note_episode(state.coverage, state.tally.seen, last)
@@ -303,28 +315,39 @@ def play_run(
 
 
 @kernel
-def play_steps_run(
-    settings: RunSettings, plan: StepPlan, state: RunState, steps: Steps, measures: Measures, control: IntArray
+def play_steps(
+    settings: RunSettings,
+    plan: StepPlan,
+    state: RunState,
+    steps: Steps,
+    measures: Measures,
+    pulled: FloatArray,
+    control: IntArray,
+    first: int,
+    end: int,
 ) -> None:
-    """Play all episodes of a run by one plan that chooses at each step; `control` is as in `play_run`.
+    """Play episodes of a run, from `first` on and before `end`, by one plan that chooses at each step.
 
-    A reward below 0 says that the run has ended there, as in `play_steps`.
+    `control` is as in `play_run`. A reward below 0 says that the run has ended there, as in `walk_steps`.
+    At the end, `pulled` is how often each arm was pulled in the last episode.
     """
-    pulled, horizon = state.estimates.exposure, settings.horizon
-    episodes = len(measures.reward)
-    for t in range(episodes):
+    exposure, share = state.estimates.exposure, state.estimates.share
+    for t in range(first, end):
         if control[1] != 0:
             return
-        measures.reward[t] = _steps_of_episode(settings, plan, state, steps, measures, pulled, t)
+        _measure(settings, state, measures, t)
+        pulled[:] = 0.0
+        _count_pulls(state.tally, pulled)
+        measures.reward[t] = _closed_loop(settings, plan, state, steps, t * settings.horizon)
         if measures.reward[t] < 0:
             return
+        _count_pulls(state.tally, pulled)
         for arm in range(len(pulled)):
-            pulled[arm] /= horizon
-        measures.exposure_regret[t] = regret(pulled, settings.fair_exposure)
-        for arm in range(len(pulled)):
-            pulled[arm] /= settings.mean_budget
-        measures.fairness_regret[t] = regret(pulled, settings.fair_share)
-        _end(settings, state, t == episodes - 1)
+            exposure[arm] = pulled[arm] / settings.horizon
+            share[arm] = exposure[arm] / settings.mean_budget
+        measures.exposure_regret[t] = regret(exposure, settings.fair_exposure)
+        measures.fairness_regret[t] = regret(share, settings.fair_share)
+        _end(settings, state, t == len(measures.reward) - 1)
         control[0] = t + 1
 
 
@@ -357,35 +380,12 @@ def play_timed_run(
         measures.fairness_regret[t] = regret(now.share, settings.fair_share)
         for arm in range(len(given)):
             given[arm] = book.total[arm]
-        measures.reward[t] = _play_steps(settings, plan, state, steps, t)
+        measures.reward[t] = _closed_loop(settings, plan, state, steps, t * horizon)
         for arm in range(len(given)):
             given[arm] = (book.total[arm] - given[arm]) / horizon
         measures.exposure_regret[t] = regret(given, settings.fair_exposure)
         _end(settings, state, t == episodes - 1)
         control[0] = t + 1
-
-
-@inlined
-def _play_steps(settings: RunSettings, plan: StepPlan, state: RunState, steps: Steps, t: int) -> int:
-    """Play the steps of episode t, from 0; return the reward."""
-    chains, pulls, rngs = state.chains, state.drawing.words[PULLS], (state.environment_rng, state.policy_rng)
-    budget, horizon = settings.budget, settings.horizon
-    return play_steps(
-        chains, state.tally, pulls, steps, plan, rngs[0], rngs[1], budget, horizon, t * horizon, state.at_once
-    )
-
-
-@inlined
-def _steps_of_episode(
-    settings: RunSettings, plan: StepPlan, state: RunState, steps: Steps, measures: Measures, pulled: FloatArray, t: int
-) -> int:
-    """Measure and play episode t, from 0, step by step; set how often each arm was pulled, and return the reward."""
-    _measure(settings, state, measures, t)
-    pulled[:] = 0.0
-    _count_pulls(state.tally, pulled)
-    reward = _play_steps(settings, plan, state, steps, t)
-    _count_pulls(state.tally, pulled)
-    return reward
 
 
 @kernel
@@ -404,16 +404,4 @@ def play_episode(
     _count_pulls(state.tally, pulled)
     measures.reward[t] = open_loop(settings, stages, state, weights, True)
     _count_pulls(state.tally, pulled)
-    _end(settings, state, t == len(measures.reward) - 1)
-
-
-@kernel
-def play_steps_episode(
-    settings: RunSettings, plan: StepPlan, state: RunState, steps: Steps, measures: Measures, pulled: FloatArray, t: int
-) -> None:
-    """Play episode t, from 0, of a plan that chooses at each step; set how often each arm was pulled.
-
-    A reward below 0 says that it has ended early, as in `play_steps`.
-    """
-    measures.reward[t] = _steps_of_episode(settings, plan, state, steps, measures, pulled, t)
     _end(settings, state, t == len(measures.reward) - 1)

@@ -1,13 +1,14 @@
 """Step by step: plans that look at the states, and perhaps learn, at every step.
 
-`play_steps` plays an episode, a word of 64 steps at a time. It makes the coins of the word ready, has a *player* go
+`walk_steps` plays an episode, a word of 64 steps at a time: it makes the coins of the word ready, has a *player* go
 through its steps, and counts. Coins and counts are those of :mod:`meritfair.engine.coins`, the same for all plans. A
-player is a stage: at each step it chooses, writes down who is pulled, a bit for each arm, and has all arms moved.
+player is a stage. At each step it chooses who is pulled, writes that down as a bit for each arm, and moves all arms.
 
-`play_by_index` is the player for plans of any kind. At each step a *ranker* gives every arm an index, a *chooser* picks
-K arms by it, and a *learner* learns from what happened; an *explorer* says how likely a step is one that explores. All
-four are stages, so the player is compiled once for all plans, and a plan brings along only what is its own. A priority
-table is a ranker that looks into it.
+`play_by_index` is the player for plans that rank arms anew at each step: a *ranker* gives every arm an index, a
+*chooser* picks K arms by it, and a *learner* learns from what happened; an *explorer* says how likely a step is one
+that explores. All four are stages, so the player is compiled once for all such plans, and a plan brings along only
+what is its own. Priority tables that are soft or have groups are played by a ranker that looks into them; all others
+have a player of their own, in :mod:`meritfair.engine.tables`.
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ from meritfair.engine.selection import smallest
 
 
 class Choosing(NamedTuple):
-    """The addresses of what chooses at each step; 0 stands for what is not needed."""
+    """The addresses of what plays an episode step by step; 0 stands for what is not needed."""
 
-    ranker: int
+    ranker: int  # this and the next three are for `play_by_index`
     learner: int
     explorer: int
     chooser: int
-    maker: int  # of coins
-    player: int
-    counter: int
+    maker: int  # makes the coins of a word ready
+    player: int  # chooses and moves arms at each step of a word
+    counter: int  # counts what happened in a word
 
 
 class Steps(NamedTuple):
@@ -78,7 +79,7 @@ class Groups(NamedTuple):
 
 
 class StepPlan(NamedTuple):
-    """What a plan that chooses at each step brings along."""
+    """What a plan that chooses at each step brings along; each player looks only at what it needs."""
 
     choosing: Choosing
     memory: FloatArray  # (N, m), what its stages keep
@@ -115,14 +116,17 @@ def _top(
 ) -> float:
     """Pull the K of the first n arms with the largest index; ties at random, and -inf never.
 
-    Return the smallest index of them, or NaN if some index is NaN.
+    Return the smallest index of them (`guess` if K is 0), or NaN if some index is NaN.
     """
     numbers = True
     for arm in range(n):
         scratch[arm] = index[arm]
         numbers &= index[arm] == index[arm]
+        pulls[arm] = 0
     if not numbers:
         return np.nan
+    if budget == 0:
+        return guess
     last = smallest(scratch, n, n - budget, guess)
     level, left = 0, budget
     for arm in range(n):
@@ -165,8 +169,7 @@ def choose_in_groups(steps: Steps, groups: Groups, rng: WordArray, _budget: int,
         n = groups.starts[group + 1] - start
         for i in range(n):
             index[i] = steps.index[groups.members[start + i]]
-            actions[i] = 0
-        if quota > 0 and np.isnan(_top(index, n, steps.scratch, actions, rng, quota, 0.0)):
+        if np.isnan(_top(index, n, steps.scratch, actions, rng, quota, 0.0)):
             return np.nan
         for i in range(n):
             steps.actions[groups.members[start + i]] = actions[i]
@@ -275,7 +278,7 @@ def choosing(
 
 
 @inlined
-def play_steps(
+def walk_steps(
     chains: Chains,
     tally: Tally,
     pulls: WordArray,
@@ -290,7 +293,7 @@ def play_steps(
 ) -> int:
     """Play an episode's steps, counted from `step`; return the reward, or -1 - step if the index is NaN there.
 
-    As many words are made at once as in the open loop, so that the coins are the same.
+    The coins of `at_once` words are made together.
     """
     how, coins, reward, left = plan.choosing, steps.coins, 0, horizon
     pack(chains.state, coins.states, NONE)

@@ -131,7 +131,7 @@ def _choose(
         left -= n
         if left == NONE:
             break
-    if left == NONE and np.uint64(order[3, last]) > last + ONE:
+    if left == NONE and budget > 0 and np.uint64(order[3, last]) > last + ONE:
         _redraw(present, order, pulls, at, last, rng)
 
 

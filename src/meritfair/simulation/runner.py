@@ -38,8 +38,7 @@ from meritfair.engine.episodes import (
     new_states,
     play_episode,
     play_run,
-    play_steps_episode,
-    play_steps_run,
+    play_steps,
     play_timed_run,
     stages,
     tightener,
@@ -244,11 +243,12 @@ class _StepByStep:
     learned: FloatArray | None = None  # the memory of all runs, if it is for the next episode too
 
     def play_run(self, run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray) -> None:
-        play_steps_run(settings, self.plans[run], state, _new_steps(state), measures, control)
+        pulled, episodes = np.zeros(len(state.chains.state)), (0, len(measures.reward))
+        play_steps(settings, self.plans[run], state, _new_steps(state), measures, pulled, control, *episodes)
         _check_reward(int(measures.reward.min(initial=0)))
 
     def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
-        play_steps_episode(settings, self.plans[run], at.state, at.steps, at.measures, at.pulled, t)
+        play_steps(settings, self.plans[run], at.state, at.steps, at.measures, at.pulled, at.control, t, t + 1)
         _check_reward(int(at.measures.reward[t]))
 
 
@@ -269,7 +269,7 @@ class _Timed:
     def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
         before = at.state.accounts.total.copy()
         at.state.accounts.budget[0] = -1  # the plan is new
-        play_steps_episode(settings, self.plans[run], at.state, at.steps, at.measures, at.pulled, t)
+        play_steps(settings, self.plans[run], at.state, at.steps, at.measures, at.pulled, at.control, t, t + 1)
         at.pulled[:] = at.state.accounts.total - before
 
 
@@ -456,12 +456,13 @@ class _Episode(NamedTuple):
     steps: Steps
     measures: Measures
     pulled: FloatArray  # (N,), how often each arm was pulled in the last episode
+    control: IntArray
 
 
 def _new_episode(runs: _Runs, run: int, pulled: FloatArray) -> _Episode:
     """Return where a run is before its first episode."""
     state = runs.new_state(run)
-    return _Episode(state, _new_steps(state), runs.measures_of(run), pulled)
+    return _Episode(state, _new_steps(state), runs.measures_of(run), pulled, runs.control[run])
 
 
 def _play_by_episode(runs: _Runs, workers: int, progress: Callable[[int, int], None]) -> None:
