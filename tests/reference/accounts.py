@@ -20,7 +20,7 @@ def plain_given(
     for want, d, e, may in zip(wanted, account, due, free, strict=True):
         low.append(min(1.0, max(0.0, d + e - slack)) if may else 0.0)
         high.append(min(1.0, max(0.0, d + e + slack)) if may else 0.0)
-        odds.append(math.log(want) + pull * d)
+        odds.append(math.log(want) + 256 * math.log(1 + min(2000.0, max(-200.0, pull * d)) / 256))
     number = min(budget, sum(free))
     if sum(low) >= number:
         return [each * number / sum(low) if number else 0.0 for each in low]

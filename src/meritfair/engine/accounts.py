@@ -4,10 +4,10 @@ An arm's *account* d is what it was due less what it was given, in pulls, and `s
 is due e can be given at least max(0, d + e - slack) and at most min(1, d + e + slack), so that its account stays within
 the slack whatever happens. Between these bounds its exposure has the odds
 
-.. math:: \Lambda \cdot \frac{\varphi}{1 - \varphi} \cdot e^{\kappa d},
+.. math:: \Lambda \cdot o \cdot (1 + \kappa d / 256)^{256},
 
-where :math:`\varphi` is the exposure that is wanted at its state, and :math:`\Lambda` is one number for all arms, such
-that exposures sum to the budget. The sum grows with :math:`\log \Lambda`, which is found by Newton's method between two
+where o are the odds that are wanted at its state, the last factor is :math:`e^{\kappa d}`, nearly, and :math:`\Lambda` is
+one number for all arms, such that exposures sum to the budget. The sum grows with :math:`\log \Lambda`, which is found by Newton's method between two
 bounds. What is missing to the sum after that is shared in proportion to the room that each arm has left: so the sum
 and the bounds hold always, and no step can fail.
 
@@ -23,11 +23,12 @@ from typing import NamedTuple
 import numpy as np
 
 from meritfair.core.arrays import BoolArray, FloatArray, IntArray
-from meritfair.engine.compiling import kernel, part
+from meritfair.engine.compiling import kernel, part, summing
 
 _CLOSE = 1e-9  # what Newton's method may leave of the budget
 _STEPS = 100
-_FAR = 300.0  # log odds
+_AT_ONCE = 1024  # numbers that are summed before what is lost by rounding is noted
+_NEAR, _FAR = 200.0, 2000.0  # log odds
 _WIDEST = 4.0  # the longest step, in log odds
 
 
@@ -56,6 +57,9 @@ class Accounts(NamedTuple):
     odds: FloatArray  # (2, N), of what is wanted, by state
     floor: FloatArray  # (2, N), what is given at least, by state, to learn from
     ceiling: FloatArray  # (2, N), and at most
+    odds_now: FloatArray  # (N,), those of its state
+    floor_now: FloatArray  # (N,)
+    ceiling_now: FloatArray  # (N,)
     given: FloatArray  # (N,)
     weight: FloatArray  # (N,), odds that take the account in
     low: FloatArray  # (N,)
@@ -67,10 +71,12 @@ class Accounts(NamedTuple):
 
 def new_accounts(n_arms: int) -> Accounts:
     """Return accounts of 0."""
-    account, least, largest, total, due, given, weight, low, high = np.zeros((9, n_arms))
-    room = given, weight, low, high, np.arange(n_arms), np.full(1, -1), np.ones(1)
+    account, least, largest, total, due, odds_now, floor_now, ceiling_now = np.zeros((8, n_arms))
+    given, weight, low, high = np.zeros((4, n_arms))
     odds, floor, ceiling = np.zeros((3, 2, n_arms))
-    return Accounts(account, least, largest, total, due, odds, floor, ceiling, *room)
+    now = odds_now, floor_now, ceiling_now
+    room = given, weight, low, high, np.arange(n_arms), np.full(1, -1), np.ones(1)
+    return Accounts(account, least, largest, total, due, odds, floor, ceiling, *now, *room)
 
 
 _NONE = np.zeros(0)
@@ -79,39 +85,87 @@ NO_TIMING = Timing(_NONE, _NONE, _NONE, _NO_CELLS, _NO_CELLS, 0.0, 0.0, 0, False
 
 
 @part
-def bounds(account: float, due: float, floor: float, ceiling: float, slack: float) -> tuple[float, float]:
-    """Return the least and the most that an arm can be given at a step.
-
-    Slack goes before what is given to learn from. They are never at odds unless a rule has moved the account.
-    """
-    after = account + due  # the account, if nothing is given
-    least, most = min(1.0, max(0.0, after - slack)), min(1.0, max(0.0, after + slack))
-    return min(most, max(least, floor)), max(least, min(most, ceiling))
+def set_bounds(low: FloatArray, high: FloatArray, account: FloatArray, due: FloatArray, slack: float) -> None:
+    """Set the least and the most that each arm can be given at a step, so that its account stays within the slack."""
+    for arm in range(len(due)):
+        after = account[arm] + due[arm]  # the account, if nothing is given
+        low[arm] = min(1.0, max(0.0, after - slack))
+        high[arm] = min(1.0, max(0.0, after + slack))
 
 
 @part
-def give(
+def narrow(low: FloatArray, high: FloatArray, floor: FloatArray, ceiling: FloatArray) -> None:
+    """Narrow the bounds to what is given at least and at most to learn from.
+
+    Slack goes first. The two are never at odds unless a rule has moved the account.
+    """
+    for arm in range(len(low)):
+        least, most = low[arm], high[arm]
+        low[arm] = min(most, max(least, floor[arm]))
+        high[arm] = max(least, min(most, ceiling[arm]))
+
+
+@part
+def leave_out(low: FloatArray, high: FloatArray, free: BoolArray) -> None:
+    """Give nothing to those who may not be pulled."""
+    for arm in range(len(low)):
+        low[arm] = low[arm] if free[arm] else 0.0
+        high[arm] = high[arm] if free[arm] else 0.0
+
+
+@part
+def set_weights(weight: FloatArray, odds: FloatArray, account: FloatArray, pull: float) -> None:
+    """Set the odds that take the account in."""
+    for arm in range(len(weight)):
+        weight[arm] = odds[arm] * shift(pull * account[arm])
+
+
+@part
+def settle(account: FloatArray, least: FloatArray, largest: FloatArray, due: FloatArray, given: FloatArray) -> None:
+    """Enter what was due and what is given."""
+    for arm in range(len(account)):
+        account[arm] += due[arm] - given[arm]
+    for arm in range(len(account)):
+        least[arm] = min(least[arm], account[arm])
+        largest[arm] = max(largest[arm], account[arm])
+
+
+@part
+def add_to(total: FloatArray, given: FloatArray) -> None:
+    """Add up what is given."""
+    for arm in range(len(total)):
+        total[arm] += given[arm]
+
+
+@part
+def give(given: FloatArray, odds: FloatArray, low: FloatArray, high: FloatArray, budget: float, scale: float) -> float:
+    """Set given exposures between bounds that leave room for the budget, in proportion to these odds.
+
+    Return the scale of the odds that was found; `scale` is a first guess.
+    """
+    scale = _find_scale(given, odds, low, high, budget, scale)
+    _share_rest(given, low, high, budget)
+    return scale
+
+
+@part
+def give_under_rules(
     given: FloatArray, odds: FloatArray, low: FloatArray, high: FloatArray, free: BoolArray, budget: float, scale: float
 ) -> float:
-    """Set given exposures between bounds, in proportion to these odds; return the scale of the odds that was found.
+    """Do the same where the bounds may leave no room for the budget, which is at most the number of arms free.
 
-    `scale` is a first guess. The budget is at most the number of arms that are free.
+    Then all are given less than they should be given at least, or more than at most, each in proportion.
     """
-    least = most = 0.0
-    for arm in range(len(given)):
-        least += low[arm]
-        most += high[arm]
+    least = sum_of(low)
     if least >= budget:
-        part_of_it = budget / least if least > 0.0 else 0.0
         for arm in range(len(given)):
-            given[arm] = low[arm] * part_of_it
+            given[arm] = low[arm] * (budget / least) if least > 0.0 else 0.0
         return scale
-    if most <= budget:
-        for arm in range(len(given)):
-            given[arm] = high[arm]
-            high[arm] = 1.0 if free[arm] else 0.0
-    else:
-        scale = _find_scale(given, odds, low, high, budget, scale)
+    if sum_of(high) > budget:
+        return give(given, odds, low, high, budget, scale)
+    for arm in range(len(given)):
+        given[arm] = high[arm]
+        high[arm] = 1.0 if free[arm] else 0.0
     _share_rest(given, low, high, budget)
     return scale
 
@@ -123,14 +177,7 @@ def _find_scale(
     """Set the exposures of the scale at which they come close to the budget; return it."""
     below, above, stride = 0.0, np.inf, 1.0
     for _ in range(_STEPS):
-        total = slope = 0.0
-        for arm in range(len(given)):
-            weight = odds[arm] * scale
-            wanted = weight / (1.0 + weight)
-            exposure = min(high[arm], max(low[arm], wanted))
-            given[arm] = exposure
-            total += exposure
-            slope += wanted * (1.0 - wanted) if exposure == wanted else 0.0
+        total, slope = _give_at(given, odds, low, high, scale)
         missing = budget - total
         if abs(missing) <= _CLOSE:
             break
@@ -148,25 +195,67 @@ def _find_scale(
     return scale
 
 
+@summing
+def _give_at(
+    given: FloatArray, odds: FloatArray, low: FloatArray, high: FloatArray, scale: float
+) -> tuple[float, float]:
+    """Set the exposures of a scale; return their sum, and its slope by the logarithm of the scale."""
+    total = slope = 0.0
+    for arm in range(len(given)):
+        weight = odds[arm] * scale
+        wanted = weight / (1.0 + weight)
+        exposure = min(high[arm], max(low[arm], wanted))
+        given[arm] = exposure
+        total += exposure
+        slope += wanted * (1.0 - wanted) if exposure == wanted else 0.0
+    return total, slope
+
+
 @part
 def _share_rest(given: FloatArray, low: FloatArray, high: FloatArray, budget: float) -> None:
     """Share what is missing to the budget, or too much, in proportion to the room that each arm has."""
-    total = up = down = 0.0
-    for arm in range(len(given)):
-        total += given[arm]
-        up += high[arm] - given[arm]
-        down += given[arm] - low[arm]
+    total = sum_of(given)
     missing = budget - total
-    room = up if missing > 0.0 else down
-    fraction = missing / room if room > 0.0 else 0.0
+    end = high if missing > 0.0 else low
+    room = sum_of(end) - total
+    fraction = missing / room if room != 0.0 else 0.0
     for arm in range(len(given)):
-        given[arm] += fraction * (high[arm] - given[arm] if missing > 0.0 else given[arm] - low[arm])
+        given[arm] += fraction * (end[arm] - given[arm])
+
+
+@part
+def sum_of(values: FloatArray) -> float:
+    """Return a sum that is exact but for the last digits, also of a million numbers."""
+    total, lost = 0.0, 0.0
+    for first in range(0, len(values), _AT_ONCE):
+        some = _sum_from(values, first, min(first + _AT_ONCE, len(values)))
+        after = total + some
+        lost += (total - after) + some if total >= some else (some - after) + total
+        total = after
+    return total + lost
+
+
+@summing
+def _sum_from(values: FloatArray, first: int, end: int) -> float:
+    """Return the sum of values from the first on."""
+    total = 0.0
+    for i in range(first, end):
+        total += values[i]
+    return total
 
 
 @part
 def shift(log_odds: float) -> float:
-    """Return a factor of odds; who is owed far more than the slack has no more than a large one."""
-    return math.exp(min(_FAR, max(-_FAR, log_odds)))
+    """Return a factor of odds: the exponential, nearly, as (1 + z / 256) ** 256, which takes few instructions."""
+    power = 1.0 + min(_FAR, max(-_NEAR, log_odds)) * 0.00390625
+    power *= power
+    power *= power
+    power *= power
+    power *= power
+    power *= power
+    power *= power
+    power *= power
+    return power * power
 
 
 @kernel
@@ -175,6 +264,8 @@ def give_once(
     odds: FloatArray,
     low: FloatArray,
     high: FloatArray,
+    floor: FloatArray,
+    ceiling: FloatArray,
     account: FloatArray,
     due: FloatArray,
     free: BoolArray,
@@ -182,12 +273,9 @@ def give_once(
     budget: int,
     pull: float,
 ) -> None:
-    """Set the given exposures of one step.
-
-    `odds` are those of what is wanted, `low` and `high` what is given at least and at most to learn from; all change.
-    """
-    for arm in range(len(given)):
-        least, most = bounds(account[arm], due[arm], low[arm], high[arm], slack)
-        low[arm], high[arm] = (least, most) if free[arm] else (0.0, 0.0)
-        odds[arm] *= shift(pull * account[arm])
-    give(given, odds, low, high, free, float(budget), 1.0)
+    """Set the given exposures of one step; `odds` are those of what is wanted, and change."""
+    set_bounds(low, high, account, due, slack)
+    narrow(low, high, floor, ceiling)
+    leave_out(low, high, free)
+    set_weights(odds, odds, account, pull)
+    give_under_rules(given, odds, low, high, free, float(budget), 1.0)

@@ -272,6 +272,14 @@ def part(function: _Function) -> _Function:
     return compiled
 
 
+def summing(function: _Function) -> _Function:
+    """Compile a part whose sums may be added up in any order, so that its loops become vector instructions."""
+    compiled: _Function = _compile(
+        function, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc", "nsz"}, **_OPTIONS
+    )
+    return compiled
+
+
 def inlined(function: _Function) -> _Function:
     """Compile a function into what calls it: for tuples of arrays, which are slow to hand over."""
     compiled: _Function = _compile(function, inline="always", **_OPTIONS)

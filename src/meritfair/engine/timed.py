@@ -8,14 +8,24 @@ systematically (:mod:`meritfair.engine.exact` describes both), in an order that 
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray, WordArray
 from meritfair.engine import rules
-from meritfair.engine.accounts import Accounts, Timing, bounds, give, shift
+from meritfair.engine.accounts import (
+    Accounts,
+    Timing,
+    add_to,
+    give,
+    give_under_rules,
+    leave_out,
+    narrow,
+    set_bounds,
+    set_weights,
+    settle,
+)
 from meritfair.engine.bits import ONE
 from meritfair.engine.coins import move, pack
 from meritfair.engine.compiling import inlined, part, stage
@@ -98,33 +108,31 @@ def _set_wanted(timing: Timing, book: Accounts) -> None:
             book.ceiling[state, arm] = 1.0 - explore[state, 0, arm] * (1.0 - e)
 
 
-@inlined
-def _set_terms(timing: Timing, book: Accounts, rounds: Rounds, states: WordArray, first: Any) -> None:
-    """Set the odds of each arm at its state, raised by what it is owed, and what it can be given."""
-    slack, pull, n = timing.slack, timing.pull, np.uint64(len(book.weight))
+@part
+def _look(now: FloatArray, by_state: FloatArray, states: WordArray, first: Any) -> None:
+    """Set what holds at each arm's state."""
+    bad, good = by_state[0], by_state[1]
+    n = np.uint64(len(now))
     for start in range(np.uint64(0), n, ROW):
         word = states[first + (start >> _SIX)]
         for i in range(min(ROW, n - start)):
-            arm = start + i
-            state = (word >> i) & ONE
-            account = book.account[arm]
-            least, most = bounds(account, book.due[arm], book.floor[state, arm], book.ceiling[state, arm], slack)
-            book.low[arm] = least if rounds.free[arm] else 0.0
-            book.high[arm] = most if rounds.free[arm] else 0.0
-            book.weight[arm] = book.odds[state, arm] * shift(pull * account)
+            now[start + i] = good[start + i] if (word >> i) & ONE else bad[start + i]
 
 
-@part
-def _settle(
-    account: FloatArray, least: FloatArray, largest: FloatArray, total: FloatArray, due: FloatArray, given: FloatArray
-) -> None:
-    """Enter what was due and what is given."""
-    for arm in range(len(account)):
-        balance = account[arm] + (due[arm] - given[arm])
-        account[arm] = balance
-        least[arm] = min(least[arm], balance)
-        largest[arm] = max(largest[arm], balance)
-        total[arm] += given[arm]
+@inlined
+def _give(timing: Timing, book: Accounts, rounds: Rounds, number: int) -> None:
+    """Find what each arm is given at a step, and enter it into the accounts."""
+    set_bounds(book.low, book.high, book.account, book.due, timing.slack)
+    narrow(book.low, book.high, book.floor_now, book.ceiling_now)
+    set_weights(book.weight, book.odds_now, book.account, timing.pull)
+    given, weight, low, high = book.given, book.weight, book.low, book.high
+    if rounds.active:
+        leave_out(low, high, rounds.free)
+        book.scale[0] = give_under_rules(given, weight, low, high, rounds.free, float(number), book.scale[0])
+    else:
+        book.scale[0] = give(given, weight, low, high, float(number), book.scale[0])
+    settle(book.account, book.least, book.largest, book.due, book.given)
+    add_to(book.total, book.given)
 
 
 # ---- draws of single steps
@@ -135,26 +143,26 @@ def _draw_by_rounding(actions: IntArray, given: FloatArray, order: IntArray, rng
     """Draw by dependent rounding of what is given: a carrier walks along the order."""
     for arm in range(len(given)):
         actions[arm] = 0
-    carrier, pooled = order[0], 0.0
+    carrier, end, whole = order[0], 0.0, 0.0
     for arm in order:
-        exposure = given[arm]
-        both = pooled + exposure
-        full = both >= 1.0
+        exposure, pooled, before = given[arm], end - whole, whole
+        end += exposure
+        whole = np.floor(end)
+        full, both = whole > before, pooled + exposure
         taken = uniform(rng) * (2.0 - both if full else both) < (1.0 - pooled if full else exposure)
         actions[arm if taken else carrier] |= full
         carrier = arm if taken != full else carrier
-        pooled = both - 1.0 if full else both
-    actions[carrier] |= pooled > 0.5
+    actions[carrier] |= end - whole > 0.5  # but for rounding, nothing is left
 
 
 @part
 def _draw_systematically(actions: IntArray, given: FloatArray, order: IntArray, rng: WordArray) -> None:
     """Draw systematically: exposures lie end to end, and one point is thrown for each whole number."""
-    point, end = uniform(rng), 0.0
-    before = math.floor(end - point)
+    end = -uniform(rng)
+    before = np.floor(end)
     for arm in order:
         end += given[arm]
-        after = math.floor(end - point)
+        after = np.floor(end)
         actions[arm] = after > before
         before = after
 
@@ -197,9 +205,10 @@ def play_timed(plan: StepPlan, steps: Steps, rng: WordArray, _budget: int, bits:
             number = min(budget, set_free(rounds.free, rounds.next_free, step))
         if budget != book.budget[0] or step == rounds.warmup or rounds.once:
             _find_due(plan, steps, budget, number, step)
-        _set_terms(timing, book, rounds, coins.states, h * blocks)
-        book.scale[0] = give(book.given, book.weight, book.low, book.high, rounds.free, float(number), book.scale[0])
-        _settle(book.account, book.least, book.largest, book.total, book.due, book.given)
+        _look(book.odds_now, book.odds, coins.states, h * blocks)
+        _look(book.floor_now, book.floor, coins.states, h * blocks)
+        _look(book.ceiling_now, book.ceiling, coins.states, h * blocks)
+        _give(timing, book, rounds, number)
         _draw(plan, steps, rng)
         if rounds.active:
             note_pulled(steps.actions, rounds.next_free, step, rounds.cooldown, rounds.once)

@@ -141,7 +141,7 @@ def given_exposure(
     >>> given_exposure([9, 0.1, 0.1], account=[0, 0, 0], due=[0.4, 0.3, 0.3], slack=0.5, budget=1).round(3)
     array([0.866, 0.067, 0.067])
     >>> given_exposure([9, 0.1, 0.1], account=[-0.5, 0.25, 0.25], due=[0.4, 0.3, 0.3], slack=0.5, budget=1).round(3)
-    array([0.242, 0.379, 0.379])
+    array([0.239, 0.38 , 0.38 ])
     """
     from meritfair.engine.accounts import give_once  # takes a second to load
 
@@ -153,6 +153,6 @@ def given_exposure(
     who = np.ones(len(e), np.bool_) if free is None else np.ascontiguousarray(free, np.bool_)
     number = min(check_whole("budget", budget, 0), int(who.sum()))
     given, low, high = np.zeros((3, len(e)))
-    low[:], high[:] = least, most
-    give_once(given, wanted, low, high, np.array(d), np.array(e), who, B, number, account_pull(B))
+    floor, ceiling = (np.array(np.broadcast_to(each, e.shape), np.float64) for each in (least, most))
+    give_once(given, wanted, low, high, floor, ceiling, np.array(d), np.array(e), who, B, number, account_pull(B))
     return given
