@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meritfair as mf
+from meritfair.model.accounts import exploration
 from meritfair.policies import Lottery, PriorityTable, Rotation, TimedLottery, create
 from meritfair.policies.learner import Choice, Learner
-from meritfair.policies.merit_fair import exploration
 from meritfair.policies.own import as_policy
 from meritfair.policies.timed import with_accounts
 
@@ -98,9 +98,11 @@ def test_exploring_makes_states_matter_less() -> None:
     given = [timed(Lottery(np.ones(4), "exact"), arms, 2.0, rho).choose([0, 0, 1, 1]).exposure for rho in (0, 0.5, 1)]
     assert given[0][0] > given[1][0] > given[2][0] + 0.01
     assert given[2] == pytest.approx(0.5)
-    each = timed(Lottery(np.ones(4), "exact"), arms, 2.0, [0.0, 1.0, 0.0, 1.0]).choose([0, 0, 1, 1]).exposure
-    assert each[1] == pytest.approx(each[3])
-    assert each[0] > each[1] > each[2]
+    cells = np.zeros((4, 2, 2))
+    cells[1:, 1, 1] = 0.4  # the good state is to be seen under a pull
+    each = timed(Lottery(np.ones(4), "exact"), arms, 2.0, cells).choose([0, 0, 1, 1]).exposure
+    assert each[2:] == pytest.approx(0.4 * 0.5)
+    assert each[:2] == pytest.approx(1 - 0.4 * 0.5)
 
 
 def test_who_is_in_an_unknown_state_is_given_what_is_due() -> None:
@@ -134,7 +136,7 @@ def test_frequencies_are_those_that_are_stated() -> None:
 
 def test_a_plan_says_what_is_due() -> None:
     lottery = Lottery(np.array([[5.0, 1.0, 2.0], [1.0, 1.0, 2.0]]), "systematic")
-    plan = TimedLottery(lottery, ARMS[:3], np.inf, np.zeros((2, 3)))
+    plan = TimedLottery(lottery, ARMS[:3], np.inf, np.zeros((2, 3, 2, 2)))
     plan.check(3, 2, (2,))
     assert np.array_equal(plan.exposure(2), lottery.exposure(2))
     assert np.array_equal(plan.share(2), lottery.share(2))
@@ -151,7 +153,7 @@ def test_a_plan_says_what_is_due() -> None:
         ({"slack": np.nan}, "slack must be at least 0, got nan"),
         ({"slack": "much"}, "slack must be a number, got 'much'"),
         ({"explore": 1.5}, r"explore must lie between 0 and 1, got 1\.5"),
-        ({"explore": np.zeros(4)}, r"explore must have shape \(3,\), got \(4,\)"),
+        ({"explore": np.zeros(4)}, r"explore must have shape \(3, 2, 2\), got \(4,\)"),
         ({"transitions": ARMS[:4]}, r"transitions must have shape \(3, 2, 2\), got \(4, 2, 2\)"),
         ({"transitions": ARMS[:3] + 1}, "transitions must lie between 0 and 1"),
     ],
@@ -173,15 +175,18 @@ def test_slack_is_a_setting_that_needs_exact_draws(policy: Any) -> None:
     assert create(f"{policy.name}:design=exact,slack=inf").settings()["slack"] == "inf"
 
 
-def test_exploration_is_by_the_rarest_state_and_action() -> None:
+def test_what_is_rarely_seen_is_explored_most() -> None:
     visits = np.random.default_rng(1).integers(0, 50, (3, 4, 2, 2))
-    part = exploration(visits)
-    assert part.shape == (3, 4)
+    part = exploration(mf.Counts(visits, visits // 2))
+    assert part.shape == (3, 4, 2, 2)
     assert ((part > 0) & (part <= 1)).all()
-    assert exploration(np.zeros((1, 2, 2), np.int64)).tolist() == [1]
-    more = visits.copy()
-    more[..., 0, 1] += 100
-    assert (exploration(more) <= part).all()
+    assert (exploration(mf.Counts(np.zeros((1, 2, 2)), np.zeros((1, 2, 2)))) == 1).all()
+    share, often = np.array([[[0.2, 0.8], [0.5, 0.9]]]), np.full((1, 2, 2), 10**6)
+    seldom = often.copy()
+    seldom[0, 1, 1] = 10**5
+    more, less = (exploration(mf.Counts(n, (share * n).astype(np.int64))) for n in (seldom, often))
+    assert more[0, 1, 1] == pytest.approx(np.sqrt(10) * less[0, 1, 1], rel=1e-3)
+    assert more[0, 0] == pytest.approx(less[0, 0], rel=1e-3)
 
 
 # ---- within the slack, whatever happens

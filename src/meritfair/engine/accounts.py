@@ -6,10 +6,10 @@ the slack whatever happens. Between these bounds its exposure has the odds
 
 .. math:: \Lambda \cdot o \cdot (1 + \kappa d / 256)^{256},
 
-where o are the odds that are wanted at its state, the last factor is :math:`e^{\kappa d}`, nearly, and :math:`\Lambda` is
-one number for all arms, such that exposures sum to the budget. The sum grows with :math:`\log \Lambda`, which is found by Newton's method between two
-bounds. What is missing to the sum after that is shared in proportion to the room that each arm has left: so the sum
-and the bounds hold always, and no step can fail.
+where o are the odds that are wanted at its state, the last factor is :math:`e^{\kappa d}`, nearly, and :math:`\Lambda`
+is one number for all arms, such that exposures sum to the budget. The sum grows with :math:`\log \Lambda`, which is
+found by Newton's method between two bounds. What is missing to the sum after that is shared in proportion to the room
+that each arm has left: so the sum and the bounds hold always, and no step can fail.
 
 Who may not be pulled at a step is given nothing. Then the bounds may leave too little room for the budget, or ask for
 more than it: in the first case arms are given more than their bound, in the second less, each in proportion.

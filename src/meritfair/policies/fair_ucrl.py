@@ -29,9 +29,12 @@ state is worth than a bad one. As in :mod:`meritfair.model.whittle`, :math:`D = 
 :math:`m_s(D) = \max_{a,p} (p D - \lambda a)` over all p in the box. The right-hand side less D is at least 1 for
 :math:`D \le 0` and falls to below 0 thereafter, as no U is 0: so D is positive, each arm by itself does best with every
 probability at its upper end, and by duality so does the programme: :math:`z_i(s,a,1) = U_i(s,a) \mu_i(s,a)` attains the
-optimum. That leaves :math:`\mu` alone, four numbers for each arm. As an arm can be pulled at any fraction of the steps,
-there is a solution if the minimums add up to at most K. HiGHS finds the best. It is given the arms in a random order:
-of several optima it is not the position of an arm that decides.
+optimum. That leaves :math:`\mu` alone, four numbers for each arm.
+
+*Known arms need no solver.* How often an arm is good at best is a concave function of how often it is pulled, of two
+straight segments (:mod:`meritfair.model.fluid`). So the optimum gives each arm its minimum and spends what is left of K
+on the steepest segments; of equally steep ones chance decides. `state_exposure` then says when an arm is pulled. There
+is a solution if the minimums add up to at most K.
 
 *Where the paper leaves things open.*
 
@@ -54,22 +57,25 @@ S. Wang, G. Xiong and J. Li, "Online Restless Multi-Armed Bandits with Long-Term
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from meritfair.core.arrays import FloatArray
-from meritfair.core.errors import InputError, MeritfairError
+from meritfair.core.errors import InputError
 from meritfair.model.confidence import Ball
 from meritfair.model.criterion import Bound, bound_setting
+from meritfair.model.fluid import ArmWorth, arm_worth
+from meritfair.model.timing import best_good_share, state_exposure
 from meritfair.model.whittle import whittle_index
 from meritfair.policies.base import Estimator
 from meritfair.policies.step_learner import StepLearner
 from meritfair.policies.view import View
 
 _ROUNDING = 1e-9  # minimums may miss the budget by this much in all
-_LEVEL = 1e-7  # what HiGHS may be wrong by
+_LEVEL = 1e-7  # what counts as nothing
 _DIGITS = 9
 _TIES = 1e-3  # what a difference of worth counts for among equal fractions
 
@@ -117,10 +123,8 @@ class FairUCRL(Estimator):
 
         upper = Ball(view.counts, view.episode, self.delta, self.ball).upper
         programme = Programme(view.budget, self._minimums(view))
-        runs = upper.reshape(-1, *upper.shape[-3:])
-        rngs = view.rngs or (None,) * len(runs)
-        index = [_index(arms, programme.solve(arms, rng)) for arms, rng in zip(runs, rngs, strict=True)]
-        memory = new_debts(np.reshape(index, upper.shape[:-1]), programme.minimum, view.memory)
+        index = _index(upper, programme.solve(upper, view.rngs))
+        memory = new_debts(index, programme.minimum, view.memory)
         return StepLearner(memory, rank_by_debt, keeps_memory=False)
 
     def _minimums(self, view: View) -> FloatArray:
@@ -134,8 +138,8 @@ class FairUCRL(Estimator):
 
 
 def _index(upper: FloatArray, optimum: Occupancy) -> FloatArray:
-    """Return the fraction of pulls by arm and state, shape (N, 2), with what a pull is worth to break ties."""
-    worth = np.round(whittle_index(upper) - optimum.price[:, None], _DIGITS)
+    """Return the fraction of pulls by arm and state, shape (..., N, 2), with what a pull is worth to break ties."""
+    worth = np.round(whittle_index(upper) - optimum.price[..., None], _DIGITS)
     time = optimum.measure.sum(axis=-1)
     fraction = np.round(optimum.measure[..., 1] / np.maximum(time, _LEVEL), _DIGITS)
     guess = np.where(np.abs(worth) <= _LEVEL, 0.5, worth > 0)
@@ -148,17 +152,17 @@ class Occupancy:
 
     Attributes
     ----------
-    measure : ndarray, shape (N, 2, 2)
+    measure : ndarray, shape (..., N, 2, 2)
         How often each arm is in a state under an action.
-    price : ndarray, shape (N,)
+    price : ndarray, shape (..., N)
         What a pull of each arm must be worth: what one more pull would add, less what the arm's minimum costs.
-    value : float
+    value : ndarray, shape (...)
         The mean number of arms in the good state.
     """
 
     measure: FloatArray
     price: FloatArray
-    value: float
+    value: FloatArray
 
 
 class Programme:
@@ -175,50 +179,46 @@ class Programme:
     --------
     >>> arms = np.array([[[0.2, 0.6], [0.5, 0.9]], [[0.3, 0.3], [0.7, 0.8]]])
     >>> optimum = Programme(1, np.array([0.0, 0.1])).solve(arms)
-    >>> optimum.measure.sum(axis=-2).round(4), round(optimum.value, 4)
+    >>> optimum.measure.sum(axis=-2).round(4), optimum.value.round(4)
     (array([[0.1, 0.9],
-           [0.9, 0.1]]), 1.3167)
+           [0.9, 0.1]]), np.float64(1.3167))
     """
 
     def __init__(self, budget: int, minimum: FloatArray) -> None:
-        from scipy.sparse import csc_array
-
         total, N = float(minimum.sum()), len(minimum)
         if total > budget + _ROUNDING:
             raise InputError(f"minimum must add up to at most the budget of {budget} over the {N} arms, got {total:g}")
-        self.minimum = minimum * min(1.0, budget / max(total, budget))
-        equal = np.concatenate([np.zeros(N), np.ones(N), [budget]])
-        self._left, self._right = np.concatenate([equal, self.minimum]), np.concatenate([equal, np.ones(N)])
-        arm = np.repeat(np.arange(N), 2)  # of the pairs of columns: not pulled, pulled
-        rows = np.stack([arm, N + arm, arm, N + arm, np.full(2 * N, 2 * N), 2 * N + 1 + arm], axis=1)
-        ends = np.concatenate([[0], np.cumsum(np.tile([2, 4], 2 * N))])
-        self._flow = ends[:-1]  # where the coefficients of the balance of good states are
-        self._matrix = csc_array((np.ones(rows.size), rows.ravel(), ends), shape=(3 * N + 1, 4 * N))
+        self.budget, self.minimum = budget, minimum * min(1.0, budget / max(total, budget))
 
-    def solve(self, transitions: FloatArray, rng: np.random.Generator | None = None) -> Occupancy:
-        """Return the best way to pull these arms, shape (N, 2, 2), all above 0.
+    def solve(self, transitions: FloatArray, rngs: Sequence[np.random.Generator] = ()) -> Occupancy:
+        """Return the best way to pull these arms, shape (..., N, 2, 2), all above 0.
 
-        Of several, `rng` decides; without it, the order of the arms.
+        Of several, random numbers decide, of a generator for each set of arms; without them, the order of the arms.
         """
-        from scipy.optimize import Bounds, LinearConstraint, milp
+        pulled = self._pulled(arm_worth(transitions), rngs)
+        by_state, good = state_exposure(transitions, pulled), best_good_share(transitions, pulled)
+        time = np.stack([1 - good, good], axis=-1)
+        measure = np.stack([time * (1 - by_state), time * by_state], axis=-1)
+        return Occupancy(measure, self._price(measure, whittle_index(transitions)), np.asarray(good.sum(axis=-1)))
 
-        N = len(transitions)
-        order = np.arange(N) if rng is None else rng.permutation(N)
-        good = np.tile([0.0, 0.0, 1.0, 1.0], N)
-        self._matrix.data[self._flow] = good - transitions[order].ravel()
-        self._left[-N:] = self.minimum[order]
-        constraint = LinearConstraint(self._matrix, self._left, self._right)
-        found = milp(-good, constraints=constraint, bounds=Bounds(0.0, 1.0))  # nothing is whole: linprog takes longer
-        if not found.success:
-            raise MeritfairError(f"HiGHS has not solved the linear programme of fair-ucrl: {found.message}")
-        measure = np.empty((N, 2, 2))
-        measure[order] = np.maximum(found.x, 0.0).reshape(N, 2, 2)
-        return Occupancy(measure, self._price(measure, whittle_index(transitions)), float(-found.fun))
+    def _pulled(self, worth: ArmWorth, rngs: Sequence[np.random.Generator]) -> FloatArray:
+        """Return how often each arm is pulled, (..., N): the minimums, then the steepest segments that are left."""
+        *sets, N = worth.kink.shape
+        ends = np.stack([np.zeros(worth.kink.shape), worth.kink, np.ones(worth.kink.shape)], axis=-1)
+        left = np.diff(np.maximum(ends, self.minimum[:, None]), axis=-1).reshape(*sets, 2 * N)
+        ties = np.array([rng.random(2 * N) for rng in rngs]).reshape(*sets, 2 * N) if rngs else np.zeros(left.shape)
+        order = np.lexsort((ties, -np.round(worth.slope.reshape(left.shape), _DIGITS)))
+        steepest = np.take_along_axis(left, order, axis=-1)
+        before = np.cumsum(steepest, axis=-1) - steepest
+        filled = np.empty(left.shape)
+        np.put_along_axis(filled, order, np.clip(self.budget - self.minimum.sum() - before, 0.0, steepest), axis=-1)
+        return np.asarray(np.clip(self.minimum + filled.reshape(*sets, N, 2).sum(axis=-1), 0.0, 1.0))
 
     def _price(self, measure: FloatArray, worth: FloatArray) -> FloatArray:
         """Return the price of each arm: the least worth of its pulls, or of all pulls that no minimum asks for."""
         pulls = measure[..., 1]
         own = np.where(pulls > _LEVEL, worth, np.inf).min(axis=-1)
         free = pulls.sum(axis=-1) > self.minimum + _LEVEL
-        common = own[free].min() if free.any() else own[own < np.inf].max()
-        return np.asarray(np.minimum(own, common))
+        common = np.where(free, own, np.inf).min(axis=-1, keepdims=True)
+        highest = np.where(own < np.inf, own, -np.inf).max(axis=-1, keepdims=True)
+        return np.asarray(np.minimum(own, np.where(free.any(axis=-1, keepdims=True), common, highest)))
