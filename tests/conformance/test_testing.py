@@ -495,8 +495,8 @@ def test_accounts_beyond_the_slack_are_found(monkeypatch: pytest.MonkeyPatch) ->
     policy = mf.MeritFair(estimate="mean", design="exact", slack=0.1)
     testing.check_accounts(policy)
 
-    def endless(odds: Any, account: Any, due: Any, slack: float, budget: int, free: Any, *learning: Any) -> FloatArray:
-        return given_exposure(odds, 0 * account, due, np.inf, budget, free, *learning)
+    def endless(odds: Any, account: Any, due: Any, slack: float, budget: int, free: Any, *_: Any) -> FloatArray:
+        return given_exposure(odds, 0 * account, due, np.inf, budget, free)
 
     monkeypatch.setattr(timed, "given_exposure", endless)
     with pytest.raises(ConformanceError, match=r"accounts must stay within the slack of 0\.1, but in round"):
