@@ -229,7 +229,12 @@ class SimulationOptions(ProblemOptions):
     ] = False
     cooldown: Annotated[
         int,
-        whole("--cooldown", help="Steps after a pull in which the arm may not be pulled again.", panel=_PROBLEM),
+        whole(
+            "--cooldown",
+            help="Steps after a pull in which the arm is not pulled again; it loses nothing, as its account runs on. "
+            "Draws by merit need [cyan]--design exact[/] or [cyan]systematic[/].",
+            panel=_PROBLEM,
+        ),
     ] = 0
     warmup: Annotated[
         int, whole("--warmup", help="Steps at the start of a run in which nobody is pulled.", panel=_PROBLEM)

@@ -93,7 +93,7 @@ _SHOWN = (
     "first_valid_episode",
     "coverage_gap",
 )
-_LEARNED = ("first_valid_episode", "coverage_gap")  # for accounts there is room in 80 columns only without these
+_WITH_ACCOUNTS = ("fairness_regret", "exposure_regret", "good_state", "longest_wait", *ACCOUNTS)  # in 80 columns
 
 
 def _show_table(results: dict[str, Run]) -> None:
@@ -101,8 +101,7 @@ def _show_table(results: dict[str, Run]) -> None:
     one = next(iter(results.values()))
     measured = one.budget > 1 and not all(math.isnan(each["exposure_regret"].mean) for each in found.values())
     accounts = any(each[ACCOUNTS[0]].mean > 0 for each in found.values())
-    shown = [name for name in _SHOWN if name not in _LEARNED] + [*ACCOUNTS] if accounts else _SHOWN
-    names = [name for name in shown if name != "exposure_regret" or measured]
+    names = [name for name in (_WITH_ACCOUNTS if accounts else _SHOWN) if name != "exposure_regret" or measured]
     rows = []
     for text, run in results.items():
         cells = dict(zip(names, measure_cells(found[text], names), strict=True))
