@@ -53,8 +53,8 @@ def _whole(text: str) -> int:
 
 
 def _cycle(text: str) -> tuple[int, ...]:
-    """Return whole numbers that have commas between them."""
-    return tuple(map(_whole, text.split(",")))
+    """Return whole numbers that have commas between them; a default may be a number."""
+    return tuple(map(_whole, str(text).split(",")))
 
 
 def text(*flags: str, help: str, panel: str | None = None, metavar: str = "NAME") -> Any:  # noqa: A002
@@ -74,7 +74,7 @@ def flag(name: str, help: str, panel: str | None = None) -> Any:  # noqa: A002
 
 number = _numeric(float, "NUMBER", "a number")
 whole = _numeric(_whole, "INTEGER", "a whole number")
-cycle = _numeric(_cycle, "INTEGERS", "a whole number, or several with commas between them")
+cycle = _numeric(_cycle, "INTEGERS", "a whole number, or several as in 4,4,0")
 
 BudgetOption = Annotated[int, whole("--budget", "-k", help="Arms pulled per step (K).", panel=_PROBLEM)]
 MeritOption = Annotated[
@@ -146,7 +146,7 @@ class ProblemOptions:
             help="Arms pulled per step (K); or a number for each of some steps, which repeat: [cyan]4,4,4,4,0[/].",
             panel=_PROBLEM,
         ),
-    ] = (1,)
+    ] = 1
     episodes: Annotated[int, whole("--episodes", "-t", help="Episodes per run (T).", panel=_PROBLEM)] = 0
     horizon: Annotated[int, whole("--horizon", help="Steps per episode (H).", panel=_PROBLEM)] = 200
     merit: MeritOption = "exponential:c=3"

@@ -205,7 +205,7 @@ class Setting(_Common):
         return simulate(
             self.arms(runs),
             self.make_policy(),
-            budget=self.cycle,
+            budget=self.budgets or self.budget,
             episodes=self.episodes,
             horizon=self.horizon,
             seed=self.seed,
