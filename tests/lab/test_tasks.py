@@ -111,6 +111,8 @@ CHANGES: dict[str, Any] = {
     "carry_states": True,
     "exposure_regret": True,
     "seed": 1,
+    "budgets": (2, 0),
+    "rules": mf.Rules(cooldown=1),
 }
 
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 _ARMS, _PROBLEM, RESULTS = "Arms", "Problem", "Results"
 
 
-def _numeric(parse: Callable[[str], float], metavar: str, wanted: str) -> Callable[..., Any]:
+def _numeric(parse: Callable[[str], Any], metavar: str, wanted: str) -> Callable[..., Any]:
     """Return what makes options for numbers whose error message names the value."""
 
-    def checked(text: str) -> float:
+    def checked(text: str) -> Any:
         try:
             return parse(text)
         except ValueError:
@@ -52,6 +52,11 @@ def _whole(text: str) -> int:
         return int(float(text))
 
 
+def _cycle(text: str) -> tuple[int, ...]:
+    """Return whole numbers that have commas between them; a default may be a number."""
+    return tuple(map(_whole, str(text).split(",")))
+
+
 def text(*flags: str, help: str, panel: str | None = None, metavar: str = "NAME") -> Any:  # noqa: A002
     """Return an option for a name or a file."""
     return typer.Option(*flags, help=help, rich_help_panel=panel, metavar=metavar)
@@ -69,6 +74,7 @@ def flag(name: str, help: str, panel: str | None = None) -> Any:  # noqa: A002
 
 number = _numeric(float, "NUMBER", "a number")
 whole = _numeric(_whole, "INTEGER", "a whole number")
+cycle = _numeric(_cycle, "INTEGERS", "a whole number, or several as in 4,4,0")
 
 BudgetOption = Annotated[int, whole("--budget", "-k", help="Arms pulled per step (K).", panel=_PROBLEM)]
 MeritOption = Annotated[
@@ -132,7 +138,15 @@ class ProblemOptions:
         float | None, number("--clip", help="Clip all probabilities to [NUMBER, 1 - NUMBER].", panel=_ARMS)
     ] = None
     authors: Annotated[bool, flag("--authors", "Use the instances of the paper's authors.", _ARMS)] = False
-    budget: BudgetOption = 1
+    budget: Annotated[
+        Any,  # a tuple of whole numbers, which would else be an option with several values
+        cycle(
+            "--budget",
+            "-k",
+            help="Arms pulled per step (K); or a number for each of some steps, which repeat: [cyan]4,4,4,4,0[/].",
+            panel=_PROBLEM,
+        ),
+    ] = 1
     episodes: Annotated[int, whole("--episodes", "-t", help="Episodes per run (T).", panel=_PROBLEM)] = 0
     horizon: Annotated[int, whole("--horizon", help="Steps per episode (H).", panel=_PROBLEM)] = 200
     merit: MeritOption = "exponential:c=3"
@@ -144,11 +158,23 @@ class ProblemOptions:
         int | None, whole("--seed", "-s", help="Seed of all random numbers; without it, a new one is drawn and shown.")
     ] = None
 
+    @property
+    def budgets(self) -> int | tuple[int, ...]:
+        """Arms pulled at each step; or at each of some steps, which repeat."""
+        return self.budget[0] if len(self.budget) == 1 else tuple(self.budget)
+
+    def one_budget(self, what: str) -> int:
+        """Return the budget, if it is the same at all steps, as `what` needs."""
+        if len(self.budget) > 1:
+            raise InputError(f"{what} needs one budget for all steps, got --budget {','.join(map(str, self.budget))}")
+        return int(self.budget[0])
+
     def instances(self, seed: int, runs: int = 1, policies: int = 1, *, same: bool = False) -> tuple[Arms, ...]:
         """Make the arms of each run, if the machine can play that much on them."""
         from meritfair import datasets
-        from meritfair.core.checks import check_budget, check_whole
+        from meritfair.core.checks import check_whole
         from meritfair.core.machine import check_size
+        from meritfair.model.rules import check_budgets
 
         length: Any = {"runs": runs, "episodes": self.episodes, "horizon": self.horizon, "policies": policies}
         if self.arms_file is not None:
@@ -161,9 +187,9 @@ class ProblemOptions:
         else:
             name, settings = split_settings(self.dataset)
             N = check_whole("arms", 5 if self.arms is None else self.arms, 1)
-            check_budget(self.budget, N)
+            check_budgets(self.budgets, N)
             check_size(N, **length)
-            chosen: Any = {"seed": None, "budget": self.budget} if self.authors else {"seed": seed}
+            chosen: Any = {"seed": None, "budget": self.one_budget("--authors")} if self.authors else {"seed": seed}
             made = datasets.instances(name, N, 1 if same else runs, authors=self.authors, **chosen, **settings)
         if self.clip is not None:
             made = tuple(each.clip(self.clip) for each in made)
@@ -201,6 +227,19 @@ class SimulationOptions(ProblemOptions):
         bool,
         flag("--carry-states", "Keep states between episodes; by default each episode starts at random.", _PROBLEM),
     ] = False
+    cooldown: Annotated[
+        int,
+        whole(
+            "--cooldown",
+            help="Steps after a pull in which the arm is not pulled again; it loses nothing, as its account runs on. "
+            "Draws by merit need [cyan]--design exact[/] or [cyan]systematic[/].",
+            panel=_PROBLEM,
+        ),
+    ] = 0
+    warmup: Annotated[
+        int, whole("--warmup", help="Steps at the start of a run in which nobody is pulled.", panel=_PROBLEM)
+    ] = 0
+    once: Annotated[bool, flag("--once", "Pull each arm at most once in a run.", _PROBLEM)] = False
     runs: Annotated[int, whole("--runs", "-r", help="Independent runs.")] = 1
     workers: WorkersOption = None
 
@@ -222,9 +261,11 @@ class SimulationOptions(ProblemOptions):
 
     def settings(self, seed: int) -> dict[str, Any]:
         """Return what `simulate` and `compare` are told beside the arms and the policies."""
+        from meritfair.model.rules import Rules
+
         criterion, confidence = self.judged_by()
         return {
-            "budget": self.budget,
+            "budget": self.budgets,
             "episodes": self.episodes,
             "horizon": self.horizon,
             "seed": seed,
@@ -232,6 +273,7 @@ class SimulationOptions(ProblemOptions):
             "workers": self.workers,
             "criterion": criterion,
             "confidence": confidence,
+            "rules": Rules(self.cooldown, self.warmup, self.once),
         }
 
 

@@ -11,6 +11,7 @@ from meritfair.cli.options import RESULTS, JsonOption, PlotOption, SimulationOpt
 from meritfair.cli.show import Files, check_plot, measure_cells, policy_cell, print_measures
 from meritfair.core.errors import InputError
 from meritfair.core.progress import progress_bar
+from meritfair.simulation.columns import ACCOUNTS
 
 if TYPE_CHECKING:
     from meritfair.simulation.run import Run
@@ -92,17 +93,19 @@ _SHOWN = (
     "first_valid_episode",
     "coverage_gap",
 )
+_WITH_ACCOUNTS = ("fairness_regret", "exposure_regret", "good_state", "longest_wait", *ACCOUNTS)  # in 80 columns
 
 
 def _show_table(results: dict[str, Run]) -> None:
     found = {text: run.summary() for text, run in results.items()}
     one = next(iter(results.values()))
     measured = one.budget > 1 and not all(math.isnan(each["exposure_regret"].mean) for each in found.values())
-    names = [name for name in _SHOWN if name != "exposure_regret" or measured]
+    accounts = any(each[ACCOUNTS[0]].mean > 0 for each in found.values())
+    names = [name for name in (_WITH_ACCOUNTS if accounts else _SHOWN) if name != "exposure_regret" or measured]
     rows = []
     for text, run in results.items():
         cells = dict(zip(names, measure_cells(found[text], names), strict=True))
-        if (run.first_valid_episode == run.episodes).any():
+        if "first_valid_episode" in cells and (run.first_valid_episode == run.episodes).any():
             cells["first_valid_episode"] = f"≥ {cells['first_valid_episode']}"
         rows.append([policy_cell(text), *cells.values()])
     print_measures(names, rows, one.description, "policy", intervals=one.runs > 1)

@@ -13,6 +13,7 @@ from meritfair.cli.options import JsonOption, WorkOptions, out_option, with_opti
 from meritfair.cli.show import Files, check_out, measure_cells, print_json, print_measures, say
 from meritfair.core.progress import bar
 from meritfair.core.texts import several
+from meritfair.simulation.columns import ACCOUNTS
 
 if TYPE_CHECKING:
     from meritfair.lab.results import Results
@@ -96,7 +97,8 @@ def _tell(planned: Sweep, tally: SweepSummary, seconds: float) -> None:
 
 def _words(failure: Failure) -> str:
     task, setting = failure.task, failure.task.setting
-    problem = f"{setting.dataset}, {setting.n_arms} arms, budget {setting.budget}, merit {setting.merit}"
+    budget = ",".join(map(str, setting.cycle))
+    problem = f"{setting.dataset}, {setting.n_arms} arms, budget {budget}, merit {setting.merit}"
     return f"{setting.policy} on {problem}, runs {task.first} to {task.first + task.runs - 1}: {failure.problem}"
 
 
@@ -137,6 +139,7 @@ def results(
 
 
 _ON_SCREEN = ("fairness_regret", "exposure_regret", "good_state", "gini", "longest_wait")
+_WITH_ACCOUNTS = ("fairness_regret", "good_state", "longest_wait", *ACCOUNTS)  # in 80 columns
 
 
 def _show(found: Results) -> None:
@@ -153,7 +156,8 @@ def _show(found: Results) -> None:
 
 def _show_table(found: Results) -> None:
     wording = found.wording
-    names = [name for name in found.shown if name in _ON_SCREEN]
+    on_screen = _WITH_ACCOUNTS if ACCOUNTS[0] in found.shown else _ON_SCREEN
+    names = [name for name in found.shown if name in on_screen]
     counts = {setting: len(each.runs) for setting, each in found.outcomes.items()}
     uneven = len(set(counts.values())) > 1
     rows: list[list[str]] = []

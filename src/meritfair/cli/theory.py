@@ -31,7 +31,7 @@ def theory(options: ProblemOptions, as_json: JsonOption = False) -> None:
     criterion = make_criterion(options.merit, options.design)
     policy = MeritFair(merit=criterion.merit, delta=options.delta, design=criterion.design)
     (instance,) = options.instances(root)
-    length: Any = {"budget": options.budget, "episodes": options.episodes, "horizon": options.horizon}
+    length: Any = {"budget": options.one_budget("theory"), "episodes": options.episodes, "horizon": options.horizon}
     with progress_bar() as begin:
         run = simulate(instance, policy, **length, seed=root, progress=begin("one run of merit-fair"))
     rows = _rows(instance, run, criterion, options.delta)

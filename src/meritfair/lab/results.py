@@ -26,8 +26,9 @@ from meritfair.core.texts import several
 from meritfair.lab.spec import Setting
 from meritfair.lab.store import DamagedShardError, Manifest, Store
 from meritfair.lab.tasks import CURVES, Outcome, by_setting
+from meritfair.model.rules import budget_text
 from meritfair.simulation.bootstrap import Interval, interval_row, intervals
-from meritfair.simulation.columns import COLUMNS
+from meritfair.simulation.columns import ACCOUNTS, COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +47,19 @@ SHOWN = (
 )
 
 _HEADINGS = {"dataset": "data set", "n_arms": "arms", "budget": "budget", "merit": "merit"}  # these first
-_USUAL = {each.name: each.default for each in dataclasses.fields(Setting) if each.name != "own_arms"}
+_USUAL = {each.name: each.default for each in dataclasses.fields(Setting) if each.name not in ("own_arms", "budgets")}
+_USUAL["rules"] = ""
 _SELDOM = [name for name in _USUAL if name not in (*_HEADINGS, "episodes", "horizon", "policy", "seed")] + ["seed"]
+
+
+_UNKNOWN = Interval(np.nan, np.nan, np.nan)
+
+
+def _in_words(setting: Setting) -> dict[str, Any]:
+    """Return what a setting says, with rules as text, and several budgets as text in place of the largest."""
+    several = {"budget": budget_text(setting.budgets)} if setting.budgets else {}
+    values = {**setting.settings(), "rules": str(setting.rules), **several}
+    return {name: value for name, value in values.items() if name in _USUAL}
 
 
 @dataclass(frozen=True)
@@ -69,7 +81,7 @@ class Wording:
     @cached_property
     def varying(self) -> tuple[str, ...]:
         """The names of what differs between settings, and always the policy, at the end."""
-        rows = [setting.settings() for setting in self.settings]
+        rows = [_in_words(setting) for setting in self.settings]
         names = dict.fromkeys([*_HEADINGS, *_USUAL])
         return (*(name for name in names if name != "policy" and len({row[name] for row in rows}) > 1), "policy")
 
@@ -85,9 +97,9 @@ class Wording:
 
     def texts(self, setting: Setting) -> list[str]:
         """Return the values of what differs, for one setting."""
-        values = {**setting.settings(), "dataset": self.dataset(setting)}
+        values = {**_in_words(setting), "dataset": self.dataset(setting)}
         plain = {True: "yes", False: "no"}
-        return [plain[x] if isinstance(x := values[name], bool) else str(x) for name in self.varying]
+        return [plain[x] if isinstance(x := values[name], bool) else str(x) or "none" for name in self.varying]
 
     @property
     def same(self) -> str:
@@ -114,13 +126,15 @@ class Wording:
         words = {
             "dataset": self.dataset(setting),
             "n_arms": several(setting.n_arms, "arm"),
-            "budget": f"{setting.budget} pulled",
+            "budget": f"{budget_text(setting.cycle)} pulled" + " in turn" * bool(setting.budgets),
             "episodes": several(setting.episodes, "episode"),
             "horizon": f"{setting.horizon} steps each",
             "merit": f"merit {setting.merit}",
             "seed": f"seed {setting.seed}",
         }
-        for name, value in setting.settings().items():
+        if setting.rules or "rules" in self.varying:
+            words["rules"] = str(setting.rules) or "no rules"
+        for name, value in _in_words(setting).items():
             if name not in words and (name in self.varying or value != _USUAL[name]):
                 label = name.replace("_", " ")
                 words[name] = f"{label} {value}" if not isinstance(value, bool) else label + ": no" * (not value)
@@ -182,10 +196,14 @@ class Results:
 
     @property
     def shown(self) -> list[str]:
-        """The measures for people; regret on exposures only where it was measured and is not the same once more."""
+        """The measures for people.
+
+        Regret on exposures only where it was measured and is not the same once more, accounts only where some are kept.
+        """
         several_pulls = [found["exposure_regret"].mean for each, found in self.measures.items() if each.budget > 1]
         known = not np.isnan(several_pulls).all()
-        return [name for name in SHOWN if name != "exposure_regret" or known]
+        accounts = any(each.get(ACCOUNTS[0], _UNKNOWN).mean > 0 for each in self.measures.values())
+        return [name for name in SHOWN + ACCOUNTS * accounts if name != "exposure_regret" or known]
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each setting: all it says, its runs, and each measure with ``…_low`` and ``…_high``."""
@@ -270,7 +288,11 @@ def _columns(outcome: Outcome, *, curves: bool) -> dict[str, Any]:
 
 
 def _in_order(setting: Setting) -> dict[str, Any]:
-    """Return what a setting says, the most telling first; whether regret on exposures was asked for, its NaN tells."""
+    """Return what a setting says, the most telling first; whether regret on exposures was asked for, its NaN tells.
+
+    Several budgets and rules are texts, empty if there are none.
+    """
     values = {name: value for name, value in setting.settings().items() if name != "exposure_regret"}
+    values |= {"budgets": budget_text(setting.budgets), "rules": str(setting.rules)}
     first = ("dataset", "n_arms", "budget", "policy", "merit", "episodes", "horizon")
     return {**{name: values[name] for name in first}, **values}

@@ -20,7 +20,7 @@ from itertools import product
 from typing import Any, TypeVar
 
 from meritfair import datasets
-from meritfair.core.checks import check_budget, check_choice, check_flag, check_number, check_whole
+from meritfair.core.checks import check_choice, check_flag, check_number, check_whole
 from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.machine import check_size
 from meritfair.core.parsing import split_settings
@@ -30,12 +30,14 @@ from meritfair.model.confidence import BALLS
 from meritfair.model.criterion import Confidence, Criterion
 from meritfair.model.exposure import DESIGNS, check_design
 from meritfair.model.merit import merit_from_text
+from meritfair.model.rules import Budget, Rules, budget_text, check_budgets
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.simulation.run import Run
 from meritfair.simulation.simulate import simulate
 
 _Value = TypeVar("_Value")
+_SPECIAL = ("own_arms", "budgets", "rules")  # which are not plain values
 _MARK = "@"  # between the name of arms of your own and their checksum
 
 
@@ -69,6 +71,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "ball": lambda name, x: check_choice(name, x, BALLS),
     **dict.fromkeys(("floor", "cap"), lambda name, x: check_number(name, x, 0, 1)),
     "delta": lambda name, x: check_number(name, x, 0, 1, open_ends=True),
+    "rules": lambda _, x: x if isinstance(x, Rules) else Rules.from_settings(x),
     **dict.fromkeys(("authors", "same_arms", "carry_states", "exposure_regret"), check_flag),
 }
 
@@ -87,6 +90,7 @@ class _Common:
     authors: bool = False
     same_arms: bool = False
     carry_states: bool = False
+    rules: Rules = Rules()
     exposure_regret: bool = False
     seed: int = 0
 
@@ -111,11 +115,15 @@ class Setting(_Common):
     dataset, policy, merit : str
         A name, with settings: ``cpap:noise=0.2``. The policy takes over what the criterion below changes.
     n_arms, budget, episodes, horizon : int
-        N, K, T and H.
+        N, K, T and H; of budgets that change, the largest.
+    budgets : tuple of int
+        If the budget changes: one for each of some steps, which repeat.
     design, floor, cap, ball, delta
         With `merit`, the fairness criterion and the confidence.
     authors, same_arms, carry_states : bool
         The authors' own instances; all runs on one instance; states carry over between episodes.
+    rules : Rules
+        Who may be pulled; a mapping such as ``{"cooldown": 2}`` stands for them.
     exposure_regret : bool
         Measure it also where that takes an integral for each episode.
     seed : int
@@ -134,16 +142,36 @@ class Setting(_Common):
     budget: int
     policy: str
     merit: str = "exponential:c=3"
+    budgets: tuple[int, ...] = ()
     own_arms: Arms | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.budgets != ():
+            _blaming("budgets", self._check_budgets)
         if self.own_arms is not None:
             object.__setattr__(self, "dataset", _marked(self.dataset, self.own_arms))
 
+    def _check_budgets(self) -> None:
+        cycle = check_budgets(self.budgets, self.n_arms)
+        if isinstance(cycle, int) or max(cycle) != self.budget:
+            raise InputError(f"the largest of several budgets must be the budget of {self.budget}, got {cycle!r}")
+        object.__setattr__(self, "budgets", cycle)
+
     def settings(self) -> dict[str, Any]:
-        """Return all of it as plain values; of arms of your own, the name and the checksum."""
-        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "own_arms"}
+        """Return all of it as plain values; of arms of your own, the name and the checksum.
+
+        Rules and several budgets are left out if there are none.
+        """
+        names = (each.name for each in dataclasses.fields(self) if each.name not in _SPECIAL)
+        own = {name: value for name, value in self.rules.settings().items() if value}
+        several = {"budgets": list(self.budgets), "rules": own}
+        return {name: getattr(self, name) for name in names} | {name: each for name, each in several.items() if each}
+
+    @property
+    def cycle(self) -> tuple[int, ...]:
+        """The budget of each step, again from the start after the last."""
+        return self.budgets or (self.budget,)
 
     @property
     def criterion(self) -> Criterion:
@@ -163,6 +191,8 @@ class Setting(_Common):
         if _MARK in self.dataset:
             raise InputError(f"the arms of {self.dataset} are not here, only their checksum")
         name, settings = split_settings(self.dataset)
+        if self.authors and self.budgets:
+            raise InputError(f"the authors' instances need one budget for all steps, got {list(self.budgets)}")
         budget, seed = (self.budget, None) if self.authors else (None, self.seed)
         first, number = (0, 1) if self.same_arms else (runs.start, len(runs))
         made = datasets.instances(
@@ -175,11 +205,12 @@ class Setting(_Common):
         return simulate(
             self.arms(runs),
             self.make_policy(),
-            budget=self.budget,
+            budget=self.budgets or self.budget,
             episodes=self.episodes,
             horizon=self.horizon,
             seed=self.seed,
             first_run=runs.start,
+            rules=self.rules,
             carry_states=self.carry_states,
             exposure_regret=self.exposure_regret,
             workers=1,
@@ -197,7 +228,7 @@ class Spec(_Common):
     datasets, policies, merits : tuple of str
         What would be typed on the command line; a single text stands for a tuple of one.
     sizes : tuple of (int, int)
-        Pairs of N and K.
+        Pairs of N and K; a K that changes is a tuple, one for each of some steps, which repeat: ``(20, (4, 4, 0))``.
     runs : int
         Independent runs of each setting.
     own_arms : mapping of str to Arms
@@ -217,7 +248,7 @@ class Spec(_Common):
     """
 
     datasets: tuple[str, ...]
-    sizes: tuple[tuple[int, int], ...]
+    sizes: tuple[tuple[int, Budget], ...]
     policies: tuple[str, ...]
     merits: tuple[str, ...] = ("exponential:c=3",)
     runs: int = 30
@@ -244,13 +275,14 @@ class Spec(_Common):
             if name in self.own_arms:
                 self._check_own(position, at, name, n_arms)
 
-    def _checked_size(self, pair: Any) -> tuple[int, int]:
+    def _checked_size(self, pair: Any) -> tuple[int, Budget]:
         if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
             raise InputError(f"a size is a pair of arms and budget, such as [20, 4], got {pair!r}")
         n_arms = check_whole("arms", pair[0], 1)
-        budget = check_budget(pair[1], n_arms)
+        budget = check_budgets(pair[1], n_arms)
         check_size(n_arms, runs=1, episodes=self.episodes, horizon=self.horizon, workers=1)
-        check_bounds(self.floor, self.cap, n_arms, budget)
+        check_bounds(self.floor, self.cap, n_arms, _largest(budget))
+        self.rules.check(n_arms, budget)
         return n_arms, budget
 
     def _checked_policy(self, text: str) -> str:
@@ -270,7 +302,9 @@ class Spec(_Common):
         same: dict[str, Any] = {each.name: getattr(self, each.name) for each in dataclasses.fields(_Common)}
         made = []
         for dataset, (n_arms, budget), merit, policy in product(self.datasets, self.sizes, self.merits, self.policies):
-            point = {**same, "dataset": dataset, "n_arms": n_arms, "budget": budget, "merit": merit, "policy": policy}
+            budgets = () if isinstance(budget, int) else budget
+            size = {"n_arms": n_arms, "budget": _largest(budget), "budgets": budgets}
+            point = {**same, **size, "dataset": dataset, "merit": merit, "policy": policy}
             made.append(Setting(**point, own_arms=self.own_arms.get(dataset)))
         return tuple(made)
 
@@ -289,7 +323,7 @@ class Spec(_Common):
             try:
                 step.play(range(1))
             except MeritfairError as error:
-                where = f"on {each.dataset} with {each.n_arms} arms and a budget of {each.budget}"
+                where = f"on {each.dataset} with {each.n_arms} arms and a budget of {budget_text(each.cycle)}"
                 problem = f"{each.policy!r} cannot be played {where}: {error}"
                 raise SpecError("policies", problem, self.policies.index(each.policy)) from error
 
@@ -309,7 +343,11 @@ def _check_each(key: str, values: Any, check: Callable[[Any], _Value]) -> tuple[
 
 
 def _is_pair(values: Any) -> bool:
-    return isinstance(values, Sequence) and len(values) == 2 and all(isinstance(each, int) for each in values)
+    return isinstance(values, Sequence) and len(values) == 2 and isinstance(values[0], int)
+
+
+def _largest(budget: Budget) -> int:
+    return budget if isinstance(budget, int) else max(budget)
 
 
 def _checked_merit(text: str) -> str:

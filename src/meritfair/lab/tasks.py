@@ -101,7 +101,7 @@ class Outcome:
     curves : dict of str to ndarray, shape (runs, points)
         Regrets and reward added up from the first episode; the names are `CURVES`.
     by_arm : dict of str to ndarray, shape (runs, N)
-        ``benefit``, ``exposure`` (the share of all steps at which the arm was pulled) and ``fair_exposure``.
+        ``benefit``, ``exposure`` (what the arm was given at a step in the mean) and ``fair_exposure``.
     """
 
     setting: Setting

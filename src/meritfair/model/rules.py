@@ -60,6 +60,8 @@ class Rules:
     Rules(cooldown=2, warmup=0, once=False, accrue=False)
     >>> bool(Rules()), bool(Rules(once=True))
     (False, True)
+    >>> print(Rules(cooldown=2, once=True))
+    cooldown 2, once
     """
 
     cooldown: int = 0
@@ -75,6 +77,10 @@ class Rules:
 
     def __bool__(self) -> bool:
         return self != Rules()
+
+    def __str__(self) -> str:
+        """Return the rules that there are, in one line; without any it is empty."""
+        return ", ".join(name if value is True else f"{name} {value}" for name, value in self.settings().items() if value)
 
     def settings(self) -> dict[str, Any]:
         """Return the rules as plain values, as files have them."""
@@ -205,3 +211,14 @@ def check_budgets(budget: Any, n_arms: int) -> Budget:
     if not any(cycle):
         raise InputError(f"budget must be above 0 in some round, got {budget!r}")
     return cycle[0] if len(cycle) == 1 else cycle
+
+
+def budget_text(cycle: Sequence[int]) -> str:
+    """Return the budgets of rounds that repeat as they are typed.
+
+    Examples
+    --------
+    >>> budget_text([4]), budget_text((4, 4, 0))
+    ('4', '4,4,0')
+    """
+    return ",".join(map(str, cycle))

@@ -38,6 +38,7 @@ from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_
 from meritfair.core.texts import several
 from meritfair.model.arms import Arms
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
+from meritfair.model.rules import Rules
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import Plan
@@ -258,7 +259,7 @@ def compare(
     arms: Arms | Sequence[Arms],
     policies: Mapping[str, _Player] | Sequence[_Player] | None = None,
     *,
-    budget: int,
+    budget: int | Sequence[int],
     episodes: int,
     horizon: int = 200,
     runs: int | None = None,
@@ -266,6 +267,7 @@ def compare(
     carry_states: bool = False,
     criterion: Criterion = _PAPER,
     confidence: Confidence = _CONFIDENCE,
+    rules: Rules | None = None,
     slack: Sequence[float] | None = None,
     against: str | None = None,
     workers: int | None = None,
@@ -280,9 +282,10 @@ def compare(
     policies : mapping or sequence, optional
         Policies, their names (also with settings, as for `simulate`), or functions that plan, by label; in a sequence,
         labels are made from names and settings.
-        One that cannot be played with these arms and this budget is an error, before others are played. By default
-        all policies there are, but for those that cannot be played: `Comparison.skipped` says which, and why.
-    budget, episodes, horizon, runs, seed, carry_states, workers
+        One that cannot be played with these arms, this budget and these rules is an error, before others are played.
+        By default all policies there are, but for those that cannot be played: `Comparison.skipped` says which, and
+        why.
+    budget, episodes, horizon, runs, seed, carry_states, rules, workers
         As for `simulate`.
     criterion : Criterion
         What counts as fair, the same for all; by default the paper's. Policies given by name take over what it changes,
@@ -316,7 +319,7 @@ def compare(
     sets, number = arms_of_runs(arms, runs)
     each = arms if isinstance(arms, Arms) else sets
     shared: dict[str, Any] = {"budget": budget, "horizon": horizon, "carry_states": carry_states, "workers": workers}
-    shared |= {"seed": fresh_seed(seed), "criterion": criterion, "confidence": confidence}
+    shared |= {"seed": fresh_seed(seed), "criterion": criterion, "confidence": confidence, "rules": rules}
     whole: dict[str, Any] = {**shared, "episodes": episodes, "runs": runs}
     none, best = registry.create(_NONE), registry.create(_BEST)
     others = {label: policy for label, policy in players.items() if policy not in (none, best)}

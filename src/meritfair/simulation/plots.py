@@ -103,7 +103,7 @@ def plot_runs(
     figsize : tuple, optional
         Width and height of a new figure in inches.
     """
-    if not runs or len({(run.n_arms, run.budget) for run in runs}) != 1:
+    if not runs or len({(run.n_arms, run.budgets) for run in runs}) != 1:
         raise InputError("runs must be one or more runs with the same number of arms and budget")
     names = [for_figure(name) for name in ([run.policy for run in runs] if labels is None else labels)]
     caption = runs[0].description + ". Means of the runs; bands: the middle 80 % of them." * (runs[0].runs > 1)

@@ -27,7 +27,7 @@ from meritfair.model.arms import Arms
 from meritfair.model.benefit import benefit
 from meritfair.model.criterion import Criterion
 from meritfair.model.merit import merit_from_settings
-from meritfair.model.rules import Rules
+from meritfair.model.rules import Rules, budget_text
 from meritfair.simulation import metrics
 from meritfair.simulation.bootstrap import Interval, interval
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _FORMAT, _OLDER = "meritfair-run-3", "meritfair-run-2"
 _SUFFIXES = (".parquet", ".npz")
+_ROUNDING = 1e-9  # pulls
 _BY_EPISODE = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward", "eta", "omega")
 _BY_ARM = ("pulls", "exposure", "fair_exposure", "longest_wait", "worst_window")
 
@@ -209,15 +210,11 @@ class Run:
         """What was simulated, in one line."""
         design = self.settings["problem"]["design"]
         fair = self.merit_label + f", {design}" * (design != "sequential")
+        pulled = f"{budget_text(self.budgets)} pulled at {'each step' if len(self.budgets) == 1 else 'steps in turn'}"
         return (
-            f"{self.n_arms} arms, {self._budget_text} pulled at each step · "
-            f"{self.episodes:,} episodes of {self.horizon} steps · "
+            f"{self.n_arms} arms, {pulled} · " + f"{self.rules} · " * bool(self.rules) + f"{self.episodes:,} episodes of {self.horizon} steps · "
             f"{self.runs} run{'s' * (self.runs != 1)} · merit {fair} · seed {self.settings['seed']}"
         )
-
-    @property
-    def _budget_text(self) -> str:
-        return " ".join(map(str, self.budgets))
 
     def measures(self) -> dict[str, FloatArray]:
         """Return the main numbers of each run, by name, shape (runs,).
@@ -229,7 +226,7 @@ class Run:
         both are NaN where no accounts are kept.
         """
         arm_steps = self.n_arms * self.horizon * self.episodes
-        kept = 1.0 if self.account_range.any() else np.nan  # without accounts nobody knows
+        kept = 1.0 if (np.abs(self.account_range) > _ROUNDING).any() else np.nan  # without accounts nobody knows
         numbers = {
             "fairness_regret": self.fairness_regret.sum(axis=1),
             "fairness_regret_authors": self.fairness_regret_authors.sum(axis=1),
@@ -283,7 +280,7 @@ class Run:
     def __repr__(self) -> str:
         return (
             f"Run({self.policy}: {self.runs} run{'s' * (self.runs != 1)} of {self.episodes} episodes, "
-            f"{self.n_arms} arms, budget {self._budget_text})"
+            f"{self.n_arms} arms, budget {budget_text(self.budgets)})"
         )
 
     def save(self, path: str | PathLike[str]) -> None:
