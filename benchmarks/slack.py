@@ -1,10 +1,20 @@
-"""How much of what slack allows is reached, in small systems that can be solved: `./mf python benchmarks/slack.py`.
+"""What slack gains, and how much of it is reached: `./mf python benchmarks/slack.py`.
 
-Three arms, or four, one of them pulled at each step. What is due to each arm, what it is given and its account are
-multiples of 1/m, so the states of all arms and their accounts are a finite Markov decision process. Its largest average
-reward is found by dynamic programming: no policy that keeps all accounts within the slack, on this grid, has a larger
-one. It is put beside the lottery, which is blind to states, and the bound that holds for any slack. Gains over the
-lottery are given as parts of the gain of the bound. It takes about three minutes, with `--quick` some seconds.
+Three parts, each of which can be run alone (`--part`):
+
+bars
+    Known arms. The gain of the timed lottery over the lottery, which is blind to states, as a part of the gain of the
+    bound that holds for any slack; with the bars that it is to reach.
+optimum
+    Three arms, or four, one of them pulled at each step. What is due to each arm, what it is given and its account are
+    multiples of 1/m, so the states of all arms and their accounts are a finite Markov decision process. Its largest
+    average reward is found by dynamic programming: no policy that keeps all accounts within the slack, on this grid,
+    has a larger one. What the timed lottery gains is put beside it; its own accounts need no grid.
+learned
+    Arms that are not known. Benefit, the reward beyond that of pulling nobody, relative to the timed lottery that knows
+    the arms; and the fairness regret relative to the lottery that learns.
+
+It takes about ten minutes on two cores, with `--quick` half a minute.
 """
 
 from __future__ import annotations
@@ -20,6 +30,7 @@ import meritfair as mf
 from meritfair.cli.show import print_note, print_table
 from meritfair.core.progress import progress_bar
 from meritfair.datasets import instances
+from meritfair.policies import Lottery, TimedLottery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +39,12 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import FloatArray, IntArray
 
-DATASETS = ("synthetic", "synthetic_alternate", "cpap")
+DATASETS = ("synthetic", "synthetic-alternate", "cpap")
 MERIT = mf.Exponential(3.0)
+SIZES = ((5, 1), (20, 4), (100, 20))
+PARTS = ("bars", "optimum", "learned")
+BARS = {0.5: (0.70, 0.48, 0.70), 2.0: (0.92, 0.75, 0.92), 10.0: (0.97, 0.93, 0.98)}  # by slack, for each data set
+LEAST_BENEFIT, MOST_REGRET = 0.95, 1.25  # of what is learned
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -180,32 +195,135 @@ def due_on_grid(arms: mf.Arms, grid: int) -> FloatArray:
     return np.asarray(units / grid)
 
 
-def reached(name: str, n_arms: int, slack: float, grid: int, n_instances: int) -> list[float]:
-    """Return the optimum's part of the bound's gain over the lottery, for each instance."""
-    parts = []
-    for arms in instances(name, n_arms, n_instances, seed=1):
-        due = due_on_grid(arms, grid)
-        lottery = float(mf.steady_state(arms.transitions, due).sum())
-        bound = float(mf.best_good_share(arms.transitions, due).sum())
-        parts.append((optimal_average(arms.transitions, due, slack, grid) - lottery) / (bound - lottery))
-    return parts
+# ---- the parts
+
+
+def played(arms: tuple[mf.Arms, ...], policy: Any, budget: int, steps: int) -> FloatArray:
+    """Return the average reward of each set of arms in that many steps, after a tenth of them that do not count."""
+    how: dict[str, Any] = {"episodes": 11, "horizon": steps // 10, "carry_states": True, "seed": 1}
+    reward = mf.simulate(arms, policy, budget=budget, **how).reward
+    return np.asarray(reward[:, 1:].mean(axis=1) / how["horizon"])
+
+
+def gains(arms: tuple[mf.Arms, ...], due: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return what the lottery has of each set of arms, and what the bound has beyond that."""
+    P = np.stack([each.transitions for each in arms])
+    lottery = mf.steady_state(P, due).sum(axis=-1)
+    return lottery, mf.best_good_share(P, due).sum(axis=-1) - lottery
+
+
+def bars(quick: bool) -> None:
+    """Show the part of the bound's gain that is reached with known arms."""
+    sizes = SIZES[:2] if quick else SIZES
+    slacks = (0.5, 2.0) if quick else (0.5, 1.0, 2.0, 5.0, 10.0)
+    n_instances, steps, rows = 5 if quick else 30, 20_000 if quick else 100_000, []
+    with progress_bar(len(sizes) * len(slacks) * len(DATASETS)) as begin:
+        for (number, name), slack in product(enumerate(DATASETS), slacks):
+            parts = []
+            for n_arms, budget in sizes:
+                begin(f"{name}, {n_arms} arms, slack {slack:g}")
+                parts.append(_part_of_bound(name, n_arms, budget, slack, n_instances, steps))
+            bar = BARS[slack][number] if slack in BARS else None
+            least = min(part.mean() for part in parts[1:])  # the bound of 5 arms is out of reach
+            cells = [f"{part.mean():.3f} ±{_half(part):.3f}" for part in parts]
+            rows.append([name, f"{slack:g}", *cells, *_judged(least, bar)])
+    columns = ["data set", "slack", *(f"{n}, {k}" for n, k in sizes), "bar", "met"]
+    print_table(columns, rows, "Known arms: part of the bound's gain over the lottery, by N and K")
+    print_note(f"Means over {n_instances} of the authors' instances; ± is half of the 95 % interval.")
+
+
+def _part_of_bound(name: str, n_arms: int, budget: int, slack: float, number: int, steps: int) -> FloatArray:
+    arms = instances(name, n_arms, number, authors=True, budget=budget)
+    due = mf.fair_exposure(MERIT(np.stack([each.benefit for each in arms])), budget, "exact")
+    lottery, gain = gains(arms, due)
+    reward = played(arms, mf.FairOracle(merit=MERIT, design="exact", slack=slack), budget, steps)
+    return np.asarray((reward - lottery) / gain)
+
+
+def _half(values: FloatArray) -> float:
+    """Return half of the 95 % interval of a mean."""
+    return float(1.96 * values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def _judged(value: float, bar: float | None) -> tuple[str, str]:
+    """Return a bar and whether it is met."""
+    return ("", "") if bar is None else (f"{bar:.2f}", "yes" if value >= bar else "NO")
+
+
+def optimum(quick: bool) -> None:
+    """Show what the rule gains of what the best policy gains, in small systems."""
+    cases = [(3, slack, 10) for slack in (0.5, 1.0, 2.0)] + ([] if quick else [(4, 0.5, 10), (4, 1.0, 10)])
+    rows, every = [], []
+    with progress_bar(len(cases) * len(DATASETS)) as begin:
+        for (n_arms, slack, grid), name in product(cases, DATASETS):
+            begin(f"{name}, {n_arms} arms, slack {slack:g}")
+            best, rule = _against_optimum(name, n_arms, slack, grid, 2 if quick else 10)
+            every.extend(rule / best)
+            numbers = best.mean(), rule.mean() / best.mean(), (rule / best).mean(), (rule / best).min()
+            rows.append([str(n_arms), f"{slack:g}", name, *(f"{each:.3f}" for each in numbers)])
+    columns = ["arms", "slack", "data set", "optimum", "rule,\nof all", "rule,\nmean", "rule,\nworst"]
+    print_table(columns, rows, "Small systems: one arm is pulled at a step")
+    print_note(
+        "Optimum: the best policy's part of the bound's gain over the lottery, mean over instances. Rule: what the "
+        "timed lottery gains, relative to that: of the means, mean and worst of the instances. Over all "
+        f"{len(every)}: mean {np.mean(every):.3f}, worst {np.min(every):.3f}."
+    )
+
+
+def _against_optimum(name: str, n_arms: int, slack: float, grid: int, number: int) -> tuple[FloatArray, FloatArray]:
+    """Return the parts of the bound's gain that the optimum and the timed lottery reach, for each instance."""
+    arms = instances(name, n_arms, number, seed=1)
+    due = np.stack([due_on_grid(each, grid) for each in arms])
+    lottery, gain = gains(arms, due)
+    plan = TimedLottery(Lottery(due, "exact"), np.stack([each.transitions for each in arms]), slack)
+    rule = played(arms, lambda view: plan, 1, 1_000_000)  # noqa: ARG005
+    best = [optimal_average(each.transitions, e, slack, grid) for each, e in zip(arms, due, strict=True)]
+    return (np.array(best) - lottery) / gain, (rule - lottery) / gain
+
+
+def learned(quick: bool) -> None:
+    """Show what the learned policy has of the benefit and of the regret."""
+    episodes, repeats, n_instances = (60, 1, 5) if quick else (1000, 3, 30)
+    rows = []
+    with progress_bar(2 * len(DATASETS)) as begin:
+        for (n_arms, budget), name in product(((5, 1), (20, 4)), DATASETS):
+            begin(f"{name}, {n_arms} arms")
+            arms = instances(name, n_arms, n_instances, authors=True, budget=budget) * repeats
+            rows.append([str(n_arms), name, *_learned_row(arms, budget, episodes)])
+    columns = ["arms", "data set", "benefit,\nall", "last\ntenth", "met", "blind,\nall", "regret", "met"]
+    print_table(columns, rows, f"Learned, slack 2, {episodes:,} episodes of 200 steps")
+    print_note(
+        "Benefit relative to that of the timed lottery that knows the arms; blind: the learned lottery without slack. "
+        f"Regret: of planned shares, relative to that lottery's. The bars are {LEAST_BENEFIT} at the end and "
+        f"{MOST_REGRET}. {n_instances} instances, {repeats} of each."
+    )
+
+
+def _learned_row(arms: tuple[mf.Arms, ...], budget: int, episodes: int) -> list[str]:
+    def play(policy: mf.Policy) -> mf.Run:
+        return mf.simulate(arms, policy, budget=budget, episodes=episodes, seed=1, carry_states=True)
+
+    ours, blind = (play(mf.MeritFair(merit=MERIT, estimate="mean", design="exact", slack=B)) for B in (2.0, 0.0))
+    oracle, none = play(mf.FairOracle(merit=MERIT, design="exact", slack=2.0)), play(mf.NoAction())
+
+    def benefit(run: mf.Run, first: int) -> float:
+        own, best = (float((each.reward - none.reward)[:, first:].mean()) for each in (run, oracle))
+        return own / best
+
+    whole, end, unaware = benefit(ours, 0), benefit(ours, -(episodes // 10)), benefit(blind, 0)
+    regret = float(ours.fairness_regret.sum() / blind.fairness_regret.sum())
+    met = ["yes" if kept else "NO" for kept in (end >= LEAST_BENEFIT, regret <= MOST_REGRET)]
+    return [f"{whole:.3f}", f"{end:.3f}", met[0], f"{unaware:.3f}", f"{regret:.3f}", met[1]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="three arms, two instances")
-    quick = parser.parse_args().quick
-    cases = [(3, slack, 10) for slack in (0.5, 1.0, 2.0)] + ([] if quick else [(4, 0.5, 10), (4, 1.0, 10)])
-    rows = []
-    with progress_bar(len(cases) * len(DATASETS)) as begin:
-        for n_arms, slack, grid in cases:
-            parts = []
-            for name in DATASETS:
-                begin(f"{name}, {n_arms} arms, slack {slack:g}")
-                parts.append(np.mean(reached(name, n_arms, slack, grid, 2 if quick else 10)))
-            rows.append([str(n_arms), f"{slack:g}", *(f"{part:.3f}" for part in parts)])
-    print_table(["arms", "slack", *DATASETS], rows)
-    print_note("The best policy's part of the bound's gain over the lottery; one arm is pulled at a step.")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few instances, short: to see that it works")
+    parser.add_argument("--part", choices=PARTS, action="append", help="run this part alone; may be repeated")
+    settings = parser.parse_args()
+    functions = {"bars": bars, "optimum": optimum, "learned": learned}
+    for name in settings.part or PARTS:
+        functions[name](settings.quick)
 
 
 if __name__ == "__main__":

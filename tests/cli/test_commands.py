@@ -149,9 +149,18 @@ def test_catalogues(call: Any) -> None:
         (["simulate"], "say which arms: --dataset synthetic, or --arms-file arms.csv"),
         (["simulate", "-d", "synthetic", "-k", "0"], "budget must be between 1 and the 5 arms, got 0"),
         (["simulate", "-d", "synthetic", "-k", "6"], "budget must be between 1 and the 5 arms, got 6"),
-        (["simulate", "-d", "synthetic", "-k", "1.5"], "'-k': must be a whole number, or several as in 4,4,0, got '1.5'"),
-        (["simulate", "-d", "synthetic", "-k", "1e-1"], "'-k': must be a whole number, or several as in 4,4,0, got '1e-1'"),
-        (["simulate", "-d", "synthetic", "-k", "1e999"], "'-k': must be a whole number, or several as in 4,4,0, got '1e999'"),
+        (
+            ["simulate", "-d", "synthetic", "-k", "1.5"],
+            "'-k': must be a whole number, or several as in 4,4,0, got '1.5'",
+        ),
+        (
+            ["simulate", "-d", "synthetic", "-k", "1e-1"],
+            "'-k': must be a whole number, or several as in 4,4,0, got '1e-1'",
+        ),
+        (
+            ["simulate", "-d", "synthetic", "-k", "1e999"],
+            "'-k': must be a whole number, or several as in 4,4,0, got '1e999'",
+        ),
         (["simulate", "-d", "synthetic", "-n", "0"], "arms must be at least 1, got 0"),
         (["simulate", "-d", "synthetic", "--runs", "0"], "runs must be at least 1, got 0"),
         (["simulate", "-d", "synthetic", "--horizon", "0"], "horizon must be at least 1, got 0"),

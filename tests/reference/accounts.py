@@ -14,12 +14,19 @@ def plain_given(
     budget: int,
     free: Sequence[bool],
     pull: float,
+    least: Sequence[float] | None = None,
+    most: Sequence[float] | None = None,
 ) -> list[float]:
-    """Return what each arm is given: odds of what is wanted times exp(pull * account), on one scale, within bounds."""
+    """Return what each arm is given: odds of what is wanted times (1 + pull * account / 256) ** 256, on one scale, within bounds.
+
+    `least` and `most` are what it is given at least and at most as far as the slack allows.
+    """
     low, high, odds = [], [], []
-    for want, d, e, may in zip(wanted, account, due, free, strict=True):
-        low.append(min(1.0, max(0.0, d + e - slack)) if may else 0.0)
-        high.append(min(1.0, max(0.0, d + e + slack)) if may else 0.0)
+    floors, ceilings = least or [0.0] * len(due), most or [1.0] * len(due)
+    for want, d, e, may, a, b in zip(wanted, account, due, free, floors, ceilings, strict=True):
+        bottom, top = min(1.0, max(0.0, d + e - slack)), min(1.0, max(0.0, d + e + slack))
+        low.append(min(top, max(bottom, a)) if may else 0.0)
+        high.append(max(bottom, min(top, b)) if may else 0.0)
         odds.append(math.log(want) + 256 * math.log(1 + min(2000.0, max(-200.0, pull * d)) / 256))
     number = min(budget, sum(free))
     if sum(low) >= number:
