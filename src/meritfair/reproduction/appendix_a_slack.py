@@ -141,9 +141,10 @@ def _draw_line(axes: Axes, panel: SlackPanel, players: Sequence[Player], slack: 
         axes.plot(gini[1:], [reward.mean] * 2, [gini.mean] * 2, reward[1:], color=color, linewidth=1, alpha=0.5)
     x, y = ([each[k].mean for each in points] for k in range(2))
     (line,) = axes.plot(x, y, color=color, marker=marker, markersize=5, linewidth=1.4)
-    for player, place in zip(players, zip(x, y, strict=True), strict=True):
-        if slack in (None, 0):  # the same c lie above one another
-            axes.annotate(player.setting, place, (4, -11), textcoords="offset points", fontsize=8)
+    if slack in (None, _SLACKS[-1]):  # the same c are nearly above one another
+        style: dict[str, Any] = {"xytext": (5, -11)} if slack is None else {"xytext": (-5, 6), "ha": "right"}
+        for player, place in zip(players, zip(x, y, strict=True), strict=True):
+            axes.annotate(player.setting, place, textcoords="offset points", fontsize=8, **style)
     return line
 
 
