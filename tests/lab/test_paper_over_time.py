@@ -18,7 +18,8 @@ from meritfair.model.exposure import fair_exposure
 from meritfair.reproduction import over_time
 from meritfair.reproduction.appendix_a_slack import APPENDIX_A_SLACK
 from meritfair.reproduction.artefact import Scale
-from meritfair.reproduction.over_time import OVER_TIME, SLACKS, long_run
+from meritfair.reproduction.over_time import OVER_TIME, SLACKS, Known, long_run
+from meritfair.simulation.bootstrap import Interval
 
 pytestmark = pytest.mark.slow
 
@@ -110,6 +111,21 @@ def test_a_short_run_does_not_refute_what_is_said_of_learning() -> None:
     found = verdicts(OVER_TIME, QUICK, story(learned=0.9, regret=1.3))
     assert [found[k].holds for k in (LEARNED, REGRET)] == [None, None]
     assert "the full version has 1,000" in found[LEARNED].found
+
+
+def test_parts_of_the_gain_are_by_instances_unless_all_of_the_paper_are_played() -> None:
+    rng = np.random.default_rng(1)
+
+    def part(runs: int, noise: float) -> Interval:
+        possible, reached = np.ones(runs), rng.uniform(0, 1, runs)
+        by_time = {0.0: np.zeros((runs, 20)), 2.0: reached[:, None] + noise * rng.standard_normal((runs, 20))}
+        benefit = {slack: each.mean(axis=1) for slack, each in by_time.items()}
+        return Known({}, benefit, by_time, lottery=0 * possible, bound=possible, seed=0).part(2.0)
+
+    few, whole, noisy = part(29, 0.0), part(30, 0.0), part(30, 0.5)
+    assert few.high - few.low > 0.1  # by instances: the mean of 29 uniform numbers
+    assert whole.high - whole.low == pytest.approx(0, abs=1e-12)
+    assert 0.02 < noisy.high - noisy.low < 0.15  # by time: 2 · 1.96 · 0.5 / sqrt(600) is 0.08
 
 
 def test_the_lottery_has_what_is_computed_for_the_long_run() -> None:
