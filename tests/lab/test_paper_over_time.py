@@ -129,8 +129,8 @@ def test_parts_of_the_gain_are_by_instances_unless_all_of_the_paper_are_played()
 
 
 def test_the_lottery_has_what_is_computed_for_the_long_run() -> None:
-    policy, common = "fair-oracle:slack=0", {"design": "exact", "carry_states": True, "authors": True}
-    setting = Setting(dataset="synthetic", n_arms=20, budget=4, policy=policy, episodes=200, **common)
+    common: Any = {"design": "exact", "carry_states": True, "authors": True}
+    setting = Setting(dataset="synthetic", n_arms=20, budget=4, policy="fair-oracle", episodes=200, **common)
     found = play(Task(setting, 0, 3))
     never, lottery, best = long_run(found)
     np.testing.assert_allclose(20 * found.measures["good_state"], lottery, rtol=0.01)

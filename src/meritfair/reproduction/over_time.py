@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 SLACKS = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, math.inf)
 SLACK = 2.0  # the one that is learned with
 _LEARNED = (20, 4)
-_KNOWN_EPISODES, _LEARNED_EPISODES = 100, 1000
+_KNOWN_EPISODES, _LEARNED_EPISODES = 200, 1000
 _JUDGED = ((20, 4), (100, 20))  # the sizes of the next claims
 _PARTS = {  # of the possible gain, at least, on each data set
     0.5: dict(zip(DATASETS.values(), (0.70, 0.48, 0.70), strict=True)),
