@@ -40,23 +40,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_DATASET, _SIZES = "synthetic-alternate", ((5, 1), (10, 2))
-_EPISODES = 1000
-_LEAST, _WINDOWS = 2, (15, 30, 50)
+DATASET, SIZES = "synthetic-alternate", ((5, 1), (10, 2))
+EPISODES = 1000
+_LEAST, WINDOWS = 2, (15, 30, 50)
 _MARKERS = ("o", "s", "^", "D")
 _DASHES = ("-", "--", "-.", ":")
 _VERSION_COLORS = {"li": COLORS["fawt-q"], "relative": "#D55E00", "published": "#56B4E9", "mended": "#CC79A7"}
 
 
 def _specs(scale: Scale) -> Specs:
-    same = {"datasets": (_DATASET,), "sizes": _SIZES, "episodes": scale.episodes_of(_EPISODES)}
-    windows = tuple(_fawt_q(version, window) for version in VERSIONS for window in _WINDOWS)
+    same = {"datasets": (DATASET,), "sizes": SIZES, "episodes": scale.episodes_of(EPISODES)}
+    windows = tuple(fawt_q(version, window) for version in VERSIONS for window in WINDOWS)
     merits = tuple(f"exponential:c={c}" for c in STRENGTHS)
     drawn = scale.spec(policies=("merit-fair",), merits=merits, **same)
     return scale.spec(policies=(*windows, "optimal"), **same), drawn
 
 
-def _fawt_q(version: str, window: int) -> str:
+def fawt_q(version: str, window: int) -> str:
     """Return a FaWT-Q as settings have it."""
     how = {} if version == "relative" else {"ages": window, "update": version}
     return join_settings("fawt-q", {"least": _LEAST, "window": window, **how})
@@ -64,13 +64,13 @@ def _fawt_q(version: str, window: int) -> str:
 
 def _panel(results: Results, scale: Scale, size: tuple[int, int]) -> FawtPanel:
     """Return all policies of one size."""
-    of = partial(scale.outcome, results, _DATASET, size, episodes=scale.episodes_of(_EPISODES))
-    ours = [_player(of(c=c), "merit-fair", c) for c in STRENGTHS]
-    theirs = [_player(of(_fawt_q(name, L)), "fawt-q", L, name) for name in VERSIONS for L in _WINDOWS]
-    return FawtPanel(*size, (*ours, *theirs, _player(of("optimal"), "optimal")), scale.seed)
+    of = partial(scale.outcome, results, DATASET, size, episodes=scale.episodes_of(EPISODES))
+    ours = [make_player(of(c=c), "merit-fair", c) for c in STRENGTHS]
+    theirs = [make_player(of(fawt_q(name, L)), "fawt-q", L, name) for name in VERSIONS for L in WINDOWS]
+    return FawtPanel(*size, (*ours, *theirs, make_player(of("optimal"), "optimal")), scale.seed)
 
 
-def _player(outcome: Outcome, kind: str, knob: int = 0, version: str = "") -> Player:
+def make_player(outcome: Outcome, kind: str, knob: int = 0, version: str = "") -> Player:
     """Return what an outcome says of a policy."""
     setting, given, found = outcome.setting, outcome.by_arm["exposure"], outcome.measures
     order = np.argsort(outcome.by_arm["benefit"], axis=1, kind="stable")
@@ -80,7 +80,7 @@ def _player(outcome: Outcome, kind: str, knob: int = 0, version: str = "") -> Pl
 
 
 def _analyse(results: Results, scale: Scale) -> Findings:
-    panels = tuple(_panel(results, scale, size) for size in _SIZES)
+    panels = tuple(_panel(results, scale, size) for size in SIZES)
     evidence = {version: Against(tuple(panel.against(version) for panel in panels)) for version in VERSIONS}
     return compose(
         "appendix-a",
@@ -91,7 +91,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
             "appendix-a-versions": _version_rows(evidence),
             "appendix-a": [_row(panel, each) for panel in panels for each in panel.players],
         },
-        episodes=scale.episodes_of(_EPISODES),
+        episodes=scale.episodes_of(EPISODES),
         evidence=evidence,
         versions=VERSIONS,
         strengths=STRENGTHS,

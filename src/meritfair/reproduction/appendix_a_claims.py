@@ -165,14 +165,22 @@ class Pair(NamedTuple):
 
         It is read off straight lines between the c that were played and Optimal, which is what c grows to.
         """
-        weight = weights(len(self.other.gini), self.panel.seed)
         ours = (*self.panel.of("merit-fair"), self.panel.optimal)
-        ginis = np.stack([weight @ each.gini for each in ours], axis=1)
-        rewards = np.stack([weight @ each.reward for each in ours], axis=1)
-        at, theirs = weight @ self.other.gini, weight @ self.other.reward
-        reached = (at >= ginis.min(axis=1)) & (at <= ginis.max(axis=1))
-        reward = np.array([np.interp(x, *each) for x, *each in zip(at, ginis, rewards, strict=True)])
-        return interval_of(ratio(np.where(reached, reward, np.nan), theirs))
+        return reward_at_same_gini(ours, self.other, self.panel.seed)
+
+
+def reward_at_same_gini(ours: Sequence[Player], other: Player, seed: int) -> Interval:
+    """Return what policies with a growing c would have at another's Gini coefficient, as a multiple of its reward.
+
+    It is read off straight lines between them; NaN where none of them is as equal, or as unequal.
+    """
+    weight = weights(len(other.gini), seed)
+    ginis = np.stack([weight @ each.gini for each in ours], axis=1)
+    rewards = np.stack([weight @ each.reward for each in ours], axis=1)
+    at, theirs = weight @ other.gini, weight @ other.reward
+    reached = (at >= ginis.min(axis=1)) & (at <= ginis.max(axis=1))
+    reward = np.array([np.interp(x, *each) for x, *each in zip(at, ginis, rewards, strict=True)])
+    return interval_of(ratio(np.where(reached, reward, np.nan), theirs))
 
 
 @dataclass(frozen=True)
