@@ -17,7 +17,7 @@ def plain_given(
     least: Sequence[float] | None = None,
     most: Sequence[float] | None = None,
 ) -> list[float]:
-    """Return what each arm is given: odds of what is wanted times (1 + pull * account / 256) ** 256, on one scale, within bounds.
+    """Return what each arm is given: wanted odds times (1 + pull * account / 256) ** 256, on one scale, within bounds.
 
     `least` and `most` are what it is given at least and at most as far as the slack allows.
     """
