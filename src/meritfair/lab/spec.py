@@ -90,7 +90,7 @@ class _Common:
     authors: bool = False
     same_arms: bool = False
     carry_states: bool = False
-    rules: Rules = Rules()
+    rules: Rules = field(default_factory=Rules)
     exposure_regret: bool = False
     seed: int = 0
 

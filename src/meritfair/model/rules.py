@@ -80,7 +80,9 @@ class Rules:
 
     def __str__(self) -> str:
         """Return the rules that there are, in one line; without any it is empty."""
-        return ", ".join(name if value is True else f"{name} {value}" for name, value in self.settings().items() if value)
+        return ", ".join(
+            name if value is True else f"{name} {value}" for name, value in self.settings().items() if value
+        )
 
     def settings(self) -> dict[str, Any]:
         """Return the rules as plain values, as files have them."""

@@ -212,7 +212,9 @@ class Run:
         fair = self.merit_label + f", {design}" * (design != "sequential")
         pulled = f"{budget_text(self.budgets)} pulled at {'each step' if len(self.budgets) == 1 else 'steps in turn'}"
         return (
-            f"{self.n_arms} arms, {pulled} · " + f"{self.rules} · " * bool(self.rules) + f"{self.episodes:,} episodes of {self.horizon} steps · "
+            f"{self.n_arms} arms, {pulled} · "
+            + f"{self.rules} · " * bool(self.rules)
+            + f"{self.episodes:,} episodes of {self.horizon} steps · "
             f"{self.runs} run{'s' * (self.runs != 1)} · merit {fair} · seed {self.settings['seed']}"
         )
 

@@ -16,75 +16,50 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from itertools import repeat
-from typing import ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-from numba.core.errors import NumbaError
 
-from meritfair.core.arrays import AnyArray, FloatArray, IntArray
-from meritfair.core.errors import InputError
+from meritfair.core.arrays import AnyArray, FloatArray
 from meritfair.core.seeding import sequence
-from meritfair.engine.accounts import NO_TIMING, Timing
 from meritfair.engine.coverage import coverage_gaps
 from meritfair.engine.episodes import (
     Measures,
     RunSettings,
     RunState,
-    Shares,
-    Stages,
     new_run_state,
     new_states,
-    play_episode,
-    play_run,
-    play_steps,
-    play_timed_run,
-    stages,
-    tightener,
 )
 from meritfair.engine.rounds import new_rounds
 from meritfair.engine.rules import (
-    EXACT,
     EXPONENTIAL,
-    FIXED,
     GREEDY,
-    OPTIMISTIC,
-    PESSIMISTIC,
     POOLED,
-    SEQUENTIAL,
-    BallRule,
     MeritRule,
-    Rule,
 )
-from meritfair.engine.steps import (
-    NO_GROUPS,
-    NO_ORDER,
-    Choosing,
-    StepPlan,
-    Steps,
-    choosing,
-    new_groups,
-    new_steps,
-)
-from meritfair.engine.timed import play_timed
-from meritfair.model.accounts import account_pull
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import Ball
 from meritfair.model.counts import Counts
 from meritfair.model.criterion import Criterion
 from meritfair.model.exposure import merit_share
 from meritfair.policies.base import Policy
-from meritfair.policies.plans import Lottery, Plan, StepFunctions, check_plan
-from meritfair.policies.timed import TimedLottery, with_accounts
+from meritfair.policies.plans import Plan, check_plan
 from meritfair.policies.view import View
 from meritfair.simulation import metrics
+from meritfair.simulation.playables import (
+    Episode,
+    Playable,
+    Timed,
+    exposure_of,
+    learned,
+    playable,
+    room_for_steps,
+    with_stage,
+)
 from meritfair.simulation.problem import Problem
 
-_Array = TypeVar("_Array", FloatArray, IntArray)
 _GLANCE = 0.1  # seconds between looks at how far the runs are
 _NO_MERIT = MeritRule(EXPONENTIAL, 0.0, 0.0)
-_NO_STAGES = Stages(*[0] * len(Stages._fields))
 
 
 def play(
@@ -114,7 +89,7 @@ class _Runs:
         self.fair_exposure = np.full(fair_merit.shape, np.nan)
         if known:
             self.fair_exposure = problem.rules.fair_exposure(fair_merit, criterion, problem.budgets)
-        self.ball = _with_stage(problem.confidence.rule())
+        self.ball = with_stage(problem.confidence.rule())
         by_run, by_arm = (problem.runs, problem.episodes), problem.transitions.shape
         self.measures = _new_measures(by_run)
         self.visits, self.good = np.zeros(by_arm, np.int64), np.zeros(by_arm, np.int64)
@@ -187,232 +162,25 @@ def _new_measures(shape: tuple[int, ...]) -> Measures:
     return Measures(regret, regret_authors, exposure_regret, eta, omega, np.zeros(shape, np.int64))
 
 
-def _with_stage(ball: BallRule) -> BallRule:
-    """Return how a ball is measured, with the stage that it needs."""
-    return ball._replace(tightener=tightener(ball.kind))
-
-
-def _rows(values: _Array, shape: tuple[int, ...]) -> _Array:
-    """Return a row for each run: the engine is compiled for arrays that can be written to."""
-    return np.array(np.broadcast_to(values, shape), order="C")
-
-
-# ---- how plans are played
-
-
-@dataclass(frozen=True)
-class _Learned:
-    """A policy that the engine plans for itself, from the counts before each episode."""
-
-    rule: Rule
-    stages: Stages
-    floor: FloatArray
-    cap: FloatArray
-
-    def play_run(
-        self, _run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray
-    ) -> None:
-        now = state.estimates
-        by_merit = self.rule.kind == GREEDY or self.rule.design == SEQUENTIAL
-        shares = Shares(now.merit if by_merit else now.exposure, now.share, now.exposure)
-        play_run(settings, self.rule, self.stages, shares, self.floor, self.cap, state, measures, control)
-
-
-@dataclass(frozen=True)
-class _OpenLoop:
-    """A lottery or a rotation: pulls do not depend on states."""
-
-    rule: Rule
-    stages: Stages
-    shares: Shares  # (runs, N) each
-    learned: ClassVar[None] = None
-
-    def play_run(self, run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray) -> None:
-        shares, none = Shares(*(each[run] for each in self.shares)), np.zeros(0)
-        play_run(settings, self.rule, self.stages, shares, none, none, state, measures, control)
-
-    def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
-        play_episode(settings, self.stages, self.shares.weights[run], at.state, at.measures, at.pulled, t)
-
-
-@dataclass(frozen=True)
-class _StepByStep:
-    """A priority table or a step learner: it chooses at each step."""
-
-    plans: list[StepPlan]  # one for each run
-    learned: FloatArray | None = None  # the memory of all runs, if it is for the next episode too
-
-    def play_run(self, run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray) -> None:
-        pulled, episodes = np.zeros(len(state.chains.state)), (0, len(measures.reward))
-        play_steps(settings, self.plans[run], state, _new_steps(state), measures, pulled, control, *episodes)
-        _check_reward(int(measures.reward.min(initial=0)))
-
-    def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
-        play_steps(settings, self.plans[run], at.state, at.steps, at.measures, at.pulled, at.control, t, t + 1)
-        _check_reward(int(at.measures.reward[t]))
-
-
-@dataclass(frozen=True)
-class _Timed:
-    """A timed lottery: it is given by state and account, and drawn at each step."""
-
-    rule: Rule
-    plans: list[StepPlan]
-    shares: Shares  # (runs, N) each
-    learned: ClassVar[None] = None
-
-    def play_run(self, run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray) -> None:
-        shares, none = Shares(*(each[run] for each in self.shares)), (np.zeros(0), np.zeros(0))
-        rest = self.plans[run], none, state, _new_steps(state), measures, control
-        play_timed_run(settings, self.rule, _NO_STAGES, shares, *rest)
-
-    def play_episode(self, t: int, run: int, settings: RunSettings, at: _Episode) -> None:
-        before = at.state.accounts.total.copy()
-        at.state.accounts.budget[0] = -1  # the plan is new
-        play_steps(settings, self.plans[run], at.state, at.steps, at.measures, at.pulled, at.control, t, t + 1)
-        at.pulled[:] = at.state.accounts.total - before
-
-
-@dataclass(frozen=True)
-class _LearnedTimed:
-    """A timed lottery that the engine plans for itself."""
-
-    rule: Rule
-    stages: Stages
-    floor: FloatArray
-    cap: FloatArray
-
-    def play_run(
-        self, _run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray
-    ) -> None:
-        now, rule = state.estimates, self.rule
-        how = rule.slack, account_pull(rule.slack), rule.design, rule.slack > 0
-        point = {OPTIMISTIC: now.upper, PESSIMISTIC: now.lower}.get(rule.estimate, now.inside)
-        timing = Timing(now.merit, self.floor, now.cap, point, np.zeros_like(point), *how)
-        plan = StepPlan(choosing(play=play_timed), np.zeros((1, 1)), NO_GROUPS, NO_ORDER, timing)
-        shares, bounds = Shares(now.exposure, now.share, now.exposure), (self.floor, self.cap)
-        rest = plan, bounds, state, _new_steps(state), measures, control
-        play_timed_run(settings, rule, self.stages, shares, *rest)
-
-
-_Playable: TypeAlias = _Learned | _OpenLoop | _StepByStep | _Timed | _LearnedTimed
-
-
-def _new_steps(state: RunState) -> Steps:
-    """Return room for plans that choose at each step."""
-    return new_steps(len(state.chains.state), state.at_once, state.accounts, state.rounds)
-
-
-def _check_reward(reward: int) -> None:
-    """Refuse a reward that says that an index was no number."""
-    if reward < 0:
-        raise InputError(f"rank must set a number for each arm, got nan at step {-1 - reward}")
-
-
-def _plan_of_all_episodes(runs: _Runs) -> _Playable | None:
+def _plan_of_all_episodes(runs: _Runs) -> Playable | None:
     """Return how the engine plays whole runs of the policy, or None if it has to be asked before each episode."""
     problem, policy, rule = runs.problem, runs.policy, runs.rule
     N, K = problem.n_arms, problem.budget
     if problem.criterion.merit.rule() is None:
         return None
     if rule is not None and not (problem.restricted and rule.kind == GREEDY):
-        floor, cap = (policy.criterion or Criterion()).bounds(N, K)
-        rule = rule._replace(ball=_with_stage(rule.ball))
-        timed = rule.slack > 0 or problem.restricted
-        if timed and rule.design == SEQUENTIAL:
-            rule = rule._replace(design=_exact_if_one(problem))
-        how = stages(N, K, rule.design, estimate=rule.estimate, integrates=problem.integrates and not timed)
-        return (_LearnedTimed if timed else _Learned)(rule, how, np.array(floor), np.array(cap))
+        return learned(rule, policy.criterion or Criterion(), problem)
     if not policy.plans_once:
         return None
     nothing = Counts(*np.zeros((2, *problem.transitions.shape), np.int64))
     view = View(nothing, 1, K, problem.transitions, runs.rngs())
-    return _playable(check_plan(policy.plan(view), N, K, (problem.runs,)), problem)
-
-
-def _exact_if_one(problem: Problem) -> int:
-    """Return the exact design for a draw of one arm, which is the sequential one; refuse to draw several otherwise."""
-    if problem.budget > 1:
-        raise InputError(
-            "slack, rules and budgets that change need the design 'exact' or 'systematic' for a lottery of several "
-            f"arms, got 'sequential' with a budget of {problem.budget}"
-        )
-    return EXACT
-
-
-def _playable(plan: Plan, problem: Problem, memory: FloatArray | None = None) -> _OpenLoop | _StepByStep | _Timed:
-    """Return how the engine plays a plan, after an episode that ended with this memory."""
-    runs, N, K = problem.runs, problem.n_arms, problem.budget
-    if problem.restricted:
-        plan = _restricted(plan, problem)
-    weights = None if problem.restricted else plan.weights(K)
-    fixed = Rule(FIXED, OPTIMISTIC, plan.drawn_by, problem.confidence.rule(), _NO_MERIT)
-    if weights is not None:
-        rows = (_rows(np.asarray(x), (runs, N)) for x in (weights, plan.share(K), _exposure(plan, problem)))
-        return _OpenLoop(fixed, stages(N, K, plan.drawn_by), Shares(*rows))
-    steps = plan.step_functions(memory, restricted=problem.restricted)
-    known = _rows(steps.memory, (runs, *steps.memory.shape[-2:]))
-    plans = _step_plans(steps, known, N)
-    if steps.timing is None:
-        return _StepByStep(plans, known if steps.remembers else None)
-    rows = (_rows(np.asarray(x), (runs, N)) for x in (plan.exposure(K), plan.share(K), plan.exposure(K)))
-    return _Timed(fixed, plans, Shares(*rows))
-
-
-def _restricted(plan: Plan, problem: Problem) -> Plan:
-    """Return a plan as it is played where some arms may not be pulled at some steps, or the budget changes."""
-    plan = with_accounts(plan)
-    if isinstance(plan, Lottery):
-        _exact_if_one(problem)
-        plan = TimedLottery(Lottery(plan.merit, "exact"))
-    if len(problem.cycle) > 1 and not plan.takes_any_budget:
-        raise InputError(f"the policy plans quotas for one budget, it cannot change: got {list(problem.cycle)}")
-    return plan
-
-
-def _step_plans(steps: StepFunctions, memory: FloatArray, n_arms: int) -> list[StepPlan]:
-    """Return what the engine needs to play each run step by step."""
-    runs, how, groups = len(memory), _compiled(steps), [NO_GROUPS] * len(memory)
-    if steps.groups is not None and steps.quotas is not None:
-        quotas = np.broadcast_to(steps.quotas, (runs, steps.quotas.shape[-1]))
-        groups = [new_groups(steps.groups, each) for each in quotas]
-    order = NO_ORDER if steps.order is None else steps.order
-    orders = _rows(order, (runs, *order.shape[-2:]))
-    timings = [NO_TIMING] * runs
-    if steps.timing is not None:
-        merit, floor, cap, point, explore, *own = steps.timing
-        merit, floor, cap = (_rows(np.asarray(x), (runs, n_arms)) for x in (merit, floor, cap))
-        point, explore = (_rows(x, (runs, 2, 2, n_arms)) for x in (point, explore))
-        rows = zip(merit, floor, cap, point, explore, strict=True)
-        timings = [Timing(*each, *own) for each in rows]
-    return [StepPlan(how, *each) for each in zip(memory, groups, orders, timings, strict=True)]
-
-
-def _exposure(plan: Plan, problem: Problem) -> FloatArray | None:
-    """Return the exposures of a plan, NaN where they take an integral and none is asked for; None if it has none.
-
-    It has none either if arms are given something else than they are due.
-    """
-    if problem.restricted or isinstance(plan, TimedLottery):
-        return None
-    if plan.integrates(problem.budget) and not problem.exposure_regret:
-        return np.array(np.nan)
-    return plan.exposure(problem.budget)
-
-
-def _compiled(steps: StepFunctions) -> Choosing:
-    """Return the functions of a plan, compiled."""
-    try:
-        return choosing(steps.rank, steps.learn, steps.explore, steps.choose, steps.play)
-    except (NumbaError, TypeError) as error:
-        said = " ".join(str(error).split())
-        raise InputError(f"the functions of a StepLearner must be such that Numba can compile them: {said}") from error
+    return playable(check_plan(policy.plan(view), N, K, (problem.runs,)), problem)
 
 
 # ---- playing
 
 
-def _play_whole_runs(runs: _Runs, plan: _Playable, workers: int, progress: Callable[[int, int], None]) -> None:
+def _play_whole_runs(runs: _Runs, plan: Playable, workers: int, progress: Callable[[int, int], None]) -> None:
     """Play each run in one call of the engine, on a pool of threads; an interrupt stops them within an episode."""
     control = runs.control
     _compile(runs, plan)
@@ -440,7 +208,7 @@ def _play_whole_runs(runs: _Runs, plan: _Playable, workers: int, progress: Calla
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _compile(runs: _Runs, plan: _Playable) -> None:
+def _compile(runs: _Runs, plan: Playable) -> None:
     """Play no episode on one arm: so that an interrupt stops the compiler, which it cannot in a pool of threads."""
     problem, seed = runs.problem, sequence(runs.problem.seed, "policy")
     one = problem.transitions[0, :1].copy()
@@ -449,20 +217,10 @@ def _compile(runs: _Runs, plan: _Playable) -> None:
     plan.play_run(0, runs.settings(0), state, _new_measures((0,)), np.zeros(2, np.int64))
 
 
-class _Episode(NamedTuple):
-    """Where a run is before an episode that was planned in Python."""
-
-    state: RunState
-    steps: Steps
-    measures: Measures
-    pulled: FloatArray  # (N,), how often each arm was pulled in the last episode
-    control: IntArray
-
-
-def _new_episode(runs: _Runs, run: int, pulled: FloatArray) -> _Episode:
+def _new_episode(runs: _Runs, run: int, pulled: FloatArray) -> Episode:
     """Return where a run is before its first episode."""
     state = runs.new_state(run)
-    return _Episode(state, _new_steps(state), runs.measures_of(run), pulled, runs.control[run])
+    return Episode(state, room_for_steps(state), runs.measures_of(run), pulled, runs.control[run])
 
 
 def _play_by_episode(runs: _Runs, workers: int, progress: Callable[[int, int], None]) -> None:
@@ -479,10 +237,10 @@ def _play_by_episode(runs: _Runs, workers: int, progress: Callable[[int, int], N
             step = t * problem.horizon
             view = View(counts, t + 1, problem.budget, problem.transitions, rngs, states, memory, step)
             plan = check_plan(runs.policy.plan(view), problem.n_arms, problem.budget, (problem.runs,))
-            playable = _playable(plan, problem, memory)
-            list(pool.map(playable.play_episode, repeat(t), numbers, settings, at))
-            memory = playable.learned
-            if not isinstance(playable, _Timed):
+            how = playable(plan, problem, memory)
+            list(pool.map(how.play_episode, repeat(t), numbers, settings, at))
+            memory = how.learned
+            if not isinstance(how, Timed):
                 for each in at:
                     each.state.accounts.total[:] += each.pulled
             _measure_plan(runs, t, plan, pulled, counts)
@@ -504,7 +262,7 @@ def _counts(states: list[RunState]) -> Counts:
 def _measure_plan(runs: _Runs, t: int, plan: Plan, pulled: FloatArray, counts: Counts) -> None:
     """Note the regrets of an episode planned in Python: of the plan, or of the pulls if they depend on states."""
     problem, measures, K = runs.problem, runs.measures, runs.problem.budget
-    share, exposure, made = plan.share(K), _exposure(plan, problem), pulled / problem.horizon
+    share, exposure, made = plan.share(K), exposure_of(plan, problem), pulled / problem.horizon
     share = made / problem.mean_budget if share is None else share
     exposure = made if exposure is None else exposure
     measures.fairness_regret[:, t] = metrics.fairness_regret(share, runs.fair_share)
