@@ -36,7 +36,7 @@ def digest(*arrays: Any) -> str:
     return total.hexdigest()[:16]
 
 
-def played(arms: mf.Arms, policy: mf.Policy, budget: int, **settings: Any) -> dict[str, Any]:
+def played(arms: mf.Arms, policy: mf.Policy, budget: int | list[int], **settings: Any) -> dict[str, Any]:
     """Return what is remembered of two short runs."""
     run = mf.simulate(arms, policy, budget=budget, episodes=8, horizon=70, runs=2, seed=5, **settings)
     floats = (run.fairness_regret, run.fairness_regret_authors, run.exposure_regret, run.eta, run.omega)
@@ -45,7 +45,7 @@ def played(arms: mf.Arms, policy: mf.Policy, budget: int, **settings: Any) -> di
         "pulls": run.pulls.sum(axis=0).tolist(),
         "reward": int(run.reward.sum()),
         "counts": digest(run.visits, run.good, run.reward, run.longest_wait, *gaps),
-        "floats": [float(each.sum()) for each in floats],
+        "floats": [*(float(each.sum()) for each in floats), *np.abs(run.account_range).sum(axis=(0, 2)).tolist()],
     }
 
 
@@ -87,6 +87,18 @@ def merits_and_bounds() -> Results:
     }
 
 
+def over_time() -> Results:
+    arms, rules = mf.datasets.cpap(n_arms=12, seed=8), mf.Rules(cooldown=1, warmup=3)
+    exact = {estimate: mf.MeritFair(design="exact", estimate=estimate, slack=1.0) for estimate in ESTIMATES}
+    free, blind = mf.FairOracle(design="systematic", slack=np.inf), mf.MeritFair(design="exact", estimate="mean")
+    found = {estimate: played(arms, policy, budget=3) for estimate, policy in exact.items()}
+    found |= {"known": played(arms, free, budget=3), "rules": played(arms, exact["mean"], budget=[3, 0], rules=rules)}
+    return found | {
+        name: played(arms, policy, budget=3, rules=rules)
+        for name, policy in {"blind": blind, "whittle": mf.Whittle(), "round-robin": mf.RoundRobin()}.items()
+    }
+
+
 def learners() -> Results:
     arms, found = mf.datasets.synthetic(n_arms=6, seed=6), {}
     everyone = np.arange(arms.n_arms)
@@ -120,7 +132,15 @@ def draws_and_fits() -> Results:
     return found
 
 
-GROUPS: tuple[Callable[[], Results], ...] = (policies, designs, balls, merits_and_bounds, learners, draws_and_fits)
+GROUPS: tuple[Callable[[], Results], ...] = (
+    policies,
+    designs,
+    balls,
+    merits_and_bounds,
+    over_time,
+    learners,
+    draws_and_fits,
+)
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)
