@@ -225,7 +225,7 @@ def bars(quick: bool) -> None:
                 parts.append(_part_of_bound(name, n_arms, budget, slack, n_instances, steps))
             bar = BARS[slack][number] if slack in BARS else None
             least = min(part.mean() for part in parts[1:])  # the bound of 5 arms is out of reach
-            cells = [f"{part.mean():.3f} ±{_half(part):.3f}" for part in parts]
+            cells = [f"{part.mean():.3f} ±.{1000 * _half(part):03.0f}" for part in parts]
             rows.append([name, f"{slack:g}", *cells, *_judged(least, bar)])
     columns = ["data set", "slack", *(f"{n}, {k}" for n, k in sizes), "bar", "met"]
     print_table(columns, rows, "Known arms: part of the bound's gain over the lottery, by N and K")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "Programme", "due_of", "given_of", "play", "wanted_of"]
 
-_HALVINGS = 60
+_HALVINGS = 48
 
 
 class Outcome(NamedTuple):

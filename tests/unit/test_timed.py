@@ -74,6 +74,7 @@ def standing(pulls: IntArray, rules: mf.Rules, step: int) -> tuple[Any, Any]:
     return counts, counts & ~pulls[max(0, step - rules.cooldown) : step].any(axis=0)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None)
 def test_each_step_is_that_of_the_plain_rule(seed: int) -> None:
