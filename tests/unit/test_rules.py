@@ -63,6 +63,11 @@ def test_rules_are_plain_values_in_files() -> None:
         lottery().start(6, 2, rules=3)  # type: ignore[arg-type]
 
 
+def test_rules_as_people_read_them() -> None:
+    assert str(mf.Rules(cooldown=2, warmup=3, once=True, accrue=True)) == "cooldown 2, warmup 3, once, accrue"
+    assert str(mf.Rules()) == ""
+
+
 @pytest.mark.parametrize(
     ("budget", "rules", "message"),
     [
