@@ -48,6 +48,42 @@ def test_the_commands_numbers_are_those_of_the_library(call: Any) -> None:
     assert told["settings"]["seed"] == 1
 
 
+def test_rules_and_a_budget_that_changes(call: Any, tmp_path: Path) -> None:
+    arguments = ["--dataset", "cpap", "--arms", "6", "--budget", "2,1e0,0", "--warmup", "2", "--once", *QUICK]
+    answer = call("simulate", *arguments, "--json", "-p", "random", "--out", str(tmp_path / "run.npz"))
+    told = json.loads(answer.out)["policies"]["random"]
+    assert told["settings"]["problem"]["budget"] == [2, 1, 0]
+    rules = mf.Rules(warmup=2, once=True)
+    assert told["settings"]["problem"]["rules"] == rules.settings()
+    sets = mf.datasets.instances("cpap", 6, 2, seed=1)
+    run = mf.simulate(sets, mf.Random(), budget=[2, 1, 0], rules=rules, episodes=4, horizon=10, seed=1)
+    assert told["summary"]["good_state"]["mean"] == run.summary()["good_state"].mean
+    assert mf.Run.load(tmp_path / "run.npz").rules == rules
+    shown = call("simulate", *arguments, "-p", "random").words
+    assert shown.startswith("6 arms, 2,1,0 pulled at steps in turn · warmup 2, once · 4 episodes of 10 steps")
+
+
+def test_accounts_are_in_the_table_if_there_are_any(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    arguments = ["--dataset", "cpap", "--arms", "6", "--budget", "2", "--design", "exact", "--cooldown", "1", *QUICK]
+    answer = call("simulate", *arguments, "-p", "merit-fair:estimate=mean,slack=2", "-p", "whittle")
+    assert answer.code == 0
+    assert "cooldown 1 · 4 episodes" in answer.words
+    assert "Largest account: most pulls" in answer.words
+    assert "Worst window: most pulls" in answer.words
+    assert "estimate=mean," in answer.out  # in one line
+    assert max(len(line.rstrip()) for line in answer.out.splitlines()) <= 80
+    assert "Largest account" not in call("simulate", *arguments, "-p", "whittle").words
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_a_slack_may_be_infinite(call: Any, tmp_path: Path, suffix: str) -> None:
+    arguments = ["-d", "cpap", "-p", "merit-fair:slack=inf,design=exact", *QUICK, "--out", str(tmp_path / f"a{suffix}")]
+    told = json.loads(call("simulate", *arguments, "--json").out)["policies"]["merit-fair:slack=inf,design=exact"]
+    assert told["settings"]["policy"]["slack"] == "inf"
+    assert mf.Run.load(tmp_path / f"a{suffix}").settings == told["settings"]
+
+
 def test_results_and_figure_are_kept(call: Any, tmp_path: Path) -> None:
     out, plot = tmp_path / "new" / "results", tmp_path / "figure.png"
     policies = ["-p", "merit-fair:estimate=mean", "-p", "none"]
@@ -161,6 +197,23 @@ def test_catalogues(call: Any) -> None:
             ["simulate", "-d", "synthetic", "-k", "1e999"],
             "'-k': must be a whole number, or several as in 4,4,0, got '1e999'",
         ),
+        (["simulate", "-d", "synthetic", "-k", "1,x"], "whole number, or several as in 4,4,0, got '1,x'"),
+        (["simulate", "-d", "synthetic", "-k", "1,"], "whole number, or several as in 4,4,0, got '1,'"),
+        (["simulate", "-d", "synthetic", "-k", "1,6"], "budget must be between 0 and the 5 arms in each round, got 6"),
+        (["simulate", "-d", "synthetic", "-k", "0,0"], "budget must be above 0 in some round, got (0, 0)"),
+        (
+            ["simulate", "-d", "synthetic", "-k", "1,0", "--authors"],
+            "--authors needs one budget for all steps, got --b",
+        ),
+        (["theory", "-d", "synthetic", "-k", "1,0"], "theory needs one budget for all steps, got --budget 1,0"),
+        (["simulate", "-d", "synthetic", "--cooldown", "1"], "cooldown needs the design 'exact' or 'systematic'"),
+        (
+            ["simulate", "-d", "synthetic", "--cooldown", "5"],
+            "6 different arms are pulled in 6 rounds, but there are 5",
+        ),
+        (["simulate", "-d", "synthetic", "--cooldown", "-1"], "cooldown must be between 0 and 1000000000, got -1"),
+        (["simulate", "-d", "synthetic", "--warmup", "2.5"], "'--warmup': must be a whole number, got '2.5'"),
+        (["theory", "-d", "synthetic", "--cooldown", "1"], "No such option"),
         (["simulate", "-d", "synthetic", "-n", "0"], "arms must be at least 1, got 0"),
         (["simulate", "-d", "synthetic", "--runs", "0"], "runs must be at least 1, got 0"),
         (["simulate", "-d", "synthetic", "--horizon", "0"], "horizon must be at least 1, got 0"),

@@ -176,6 +176,28 @@ def test_accounts_fit_into_the_table(call: Any) -> None:
     assert max(len(line.rstrip()) for line in answer.out.splitlines()) <= 80
 
 
+def test_rules_and_a_budget_that_changes(call: Any) -> None:
+    arguments = [*QUICK, "-k", "3,0", "--cooldown", "1", "--design", "exact", "-p", "whittle", "-p", "merit-fair"]
+    told = json.loads(call(*arguments, "--json").out)
+    rules, fair = mf.Rules(cooldown=1), mf.Criterion(design="exact")
+    expected = direct(["whittle", "merit-fair"], budget=[3, 0], rules=rules, criterion=fair)
+    assert [row["good_state"] for row in told["policies"]] == [row["good_state"] for row in expected.table()]
+    assert told["settings"]["problem"]["rules"] == rules.settings()
+    answer = call(*arguments, "--out", "table.md")
+    assert answer.words.startswith("6 arms, 3,0 pulled at steps in turn · cooldown 1 · 4 episodes of 30 steps")
+    assert max(len(line.rstrip()) for line in answer.out.splitlines()) <= 80
+    assert "3,0 pulled at steps in turn · cooldown 1" in Path("table.md").read_text(encoding="utf-8")
+
+
+def test_who_cannot_keep_the_rules_is_told(call: Any, few: None) -> None:
+    answer = call(*QUICK, "--cooldown", "1", "--budget", "1")
+    assert answer.code == 0
+    assert "skipped: fair-oracle: cooldown needs the design 'exact' or 'systematic'" in answer.out
+    refused = call(*QUICK, "--cooldown", "1", "-p", "random", "-p", "fair-oracle")
+    assert refused.code == 2
+    assert "fair-oracle cannot be played here: cooldown needs the design" in refused.err
+
+
 def test_slack_needs_a_design(call: Any, patient: None) -> None:
     answer = call(*QUICK, "-p", "patient", "--slack", "0,1")
     assert answer.code == 2

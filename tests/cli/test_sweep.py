@@ -198,6 +198,18 @@ def test_a_table_for_people_fits_80_columns(call: Any) -> None:
     assert "Exposure regret" not in answer.words
 
 
+def test_a_table_with_accounts_fits_80_columns(call: Any) -> None:
+    changed = SPEC.replace("[[5, 1], [10, 2]]", "[[5, 1], [10, [2, 0]]]").replace("estimate=mean", "slack=1")
+    Path("spec.toml").write_text(changed + 'design = "exact"\nrules = {cooldown = 2}\n')
+    assert call("sweep", "spec.toml", "--out", "found").code == 0
+    answer = call("results", "found")
+    assert "· design exact · cooldown 2 · seed 5 · 12 runs" in answer.words
+    assert max(len(line.rstrip()) for line in answer.out.splitlines()) <= 80
+    assert "10 arms" in answer.out
+    assert "2,0 pulled in turn" in answer.out
+    assert "Largest account: most pulls" in answer.words
+
+
 def test_one_policy_has_no_lines_of_its_own(call: Any) -> None:
     Path("spec.toml").write_text(SPEC.replace(', "merit-fair:estimate=mean"', "").replace("12", "1"))
     call("sweep", "spec.toml", "--out", "found")

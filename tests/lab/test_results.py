@@ -409,6 +409,47 @@ def test_files_of_the_same_name_are_told_apart_by_their_checksums() -> None:
     assert Wording((one,)).dataset(one) == "clinic"
 
 
+def test_accounts_rules_and_several_budgets_are_shown_where_there_are_any(tmp_path: Path, folder: Path) -> None:
+    spec = small(
+        sizes=((6, 2), (6, (2, 1))),
+        policies=("merit-fair:slack=1", "whittle"),
+        design="exact",
+        rules={"cooldown": 1},
+        runs=3,
+    )
+    run(spec, tmp_path)
+    found = read_results(tmp_path)
+    assert found.shown[-2:] == ["largest_account", "worst_window"]
+    assert "largest_account" not in read_results(folder).shown
+    assert "· cooldown 1 ·" in found.description
+    rows = found.table()
+    assert [(row["budget"], row["budgets"], row["rules"]) for row in rows[1:3]] == [
+        (2, "", "cooldown 1"),
+        (2, "2,1", "cooldown 1"),
+    ]
+    for row, (setting, outcome) in zip(rows, found.outcomes.items(), strict=True):
+        direct = setting.play(range(3)).measures()
+        np.testing.assert_array_equal(outcome.measures["largest_account"], direct["largest_account"])
+        np.testing.assert_array_equal(outcome.measures["worst_window"], direct["worst_window"])
+        assert np.isnan(row["largest_account"]) == (setting.policy == "whittle")
+    assert set(load(tmp_path).budgets) == {"", "2,1"}
+    found.save(tmp_path / "table.parquet")
+    assert pq.read_table(tmp_path / "table.parquet")["rules"].to_pylist() == ["cooldown 1"] * 4
+
+
+def test_wording_has_rules_and_several_budgets() -> None:
+    same: Any = {"dataset": "cpap", "policy": "random", "n_arms": 5, "episodes": 10}
+    plain = Setting(budget=2, **same)
+    changing = Setting(budget=2, budgets=(2, 0), rules=mf.Rules(once=True), **same)
+    wording = Wording((plain, changing))
+    assert wording.headings == ["budget", "rules", "policy"]
+    assert [wording.texts(each) for each in (plain, changing)] == [["2", "none", "random"], ["2,0", "once", "random"]]
+    assert wording.problem(plain) == ["2 pulled", "no rules"]
+    assert wording.problem(changing) == ["2,0 pulled in turn", "once"]
+    assert "rules" not in Wording((plain,)).same
+    assert "5 arms, 2,0 pulled in turn · " in Wording((changing,)).same
+
+
 def test_wording_says_what_differs_and_no_more() -> None:
     same: Any = {"dataset": "cpap", "policy": "random", "horizon": 50}
     settings = (

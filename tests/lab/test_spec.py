@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,11 @@ def test_numbers_are_of_one_type_whatever_was_given() -> None:
         ({"sizes": ((10**23, 1),)}, "sizes: 1 run of .* would take at least"),
         ({"sizes": ("51",)}, r"sizes: a size is a pair of arms and budget, such as \[20, 4\], got '51'"),
         ({"design": "exact", "floor": 0.3}, "sizes: floors must add up to at most the budget of 1, got 1.5"),
+        ({"sizes": ((5, (1, 6)),)}, "sizes: budget must be between 0 and the 5 arms in each round, got 6"),
+        ({"sizes": ((5, (0, 0)),)}, r"sizes: budget must be above 0 in some round, got \(0, 0\)"),
+        ({"rules": 3}, r"rules must be a table, such as {cooldown = 2}, got 3"),
+        ({"rules": {"cooldwn": 3}}, "rules has no setting 'cooldwn', did you mean 'cooldown'"),
+        ({"rules": mf.Rules(cooldown=5)}, "sizes: with a cooldown of 5, 6 different arms are pulled in 6 rounds"),
         ({"cap": 0.5}, "cap: floor and cap need the design 'exact' or 'systematic'"),
     ],
 )
@@ -135,6 +141,45 @@ def test_trying_out_says_what_cannot_be_played_where() -> None:
     assert told == [("checking", 0, 2), ("checking", 1, 2)]
 
 
+def test_rules_and_budgets_that_change_reach_every_setting_and_its_runs() -> None:
+    sizes = ((5, 1), (5, (2, 1, 0)))
+    one, several = Spec(**{**SMALL, "sizes": sizes, "horizon": 6}, rules={"warmup": 1}).settings()
+    assert (one.budget, one.budgets, one.cycle) == (1, (), (1,))
+    assert (several.budget, several.budgets, several.cycle) == (2, (2, 1, 0), (2, 1, 0))
+    assert one.rules == several.rules == mf.Rules(warmup=1)
+    run = several.play(range(2))
+    assert (run.budgets, run.rules) == ((2, 1, 0), mf.Rules(warmup=1))
+    assert (run.pulls.sum(axis=1) == 10 * 6 // 3 * 3 - 2).all()  # but for the first step
+    for setting in (one, several):
+        kept = json.loads(json.dumps(setting.settings()))
+        assert Setting(**kept) == setting
+        assert Task(Setting(**kept), 0, 10).key == Task(setting, 0, 10).key
+    assert one != dataclasses.replace(one, rules=mf.Rules())
+
+
+def test_a_setting_without_rules_says_nothing_of_them() -> None:
+    plain = Spec(**SMALL).settings()[0]
+    assert not {"rules", "budgets", "own_arms"} & set(plain.settings())
+    assert dataclasses.replace(plain, rules=None) == plain  # type: ignore[arg-type]
+    assert Spec(**{**SMALL, "sizes": ((5, (1,)),)}).settings()[0] == plain
+
+
+@pytest.mark.parametrize("budgets", [(1, 0), (3, 2), (2,), (), None, 3, [], "2", (2, -1), (2, 9)])
+def test_the_largest_of_several_budgets_is_the_budget(budgets: Any) -> None:
+    same: Any = {"dataset": "cpap", "n_arms": 5, "policy": "random", "episodes": 1}
+    if budgets == ():
+        assert Setting(budget=2, budgets=budgets, **same).cycle == (2,)
+        return
+    with pytest.raises(SpecError, match="^budgets: "):
+        Setting(budget=2, budgets=budgets, **same)
+
+
+def test_instances_of_the_authors_need_one_budget() -> None:
+    spec = Spec(**{**SMALL, "sizes": ((5, (2, 1)),)}, authors=True)
+    with pytest.raises(SpecError, match=r"instances need one budget for all steps, got \[2, 1\]"):
+        spec.try_out(spec.settings())
+
+
 # --- from a file -------------------------------------------------------------
 
 
@@ -155,6 +200,7 @@ def test_a_file_says_the_same_as_python(write: Any) -> None:
         same_arms="true",
         carry_states="true",
         exposure_regret="true",
+        rules="{cooldown = 3}",
     )
     assert read_spec(file) == Spec(
         datasets=("cpap", "cpap:noise=0.2,variant=probfair"),
@@ -173,7 +219,20 @@ def test_a_file_says_the_same_as_python(write: Any) -> None:
         same_arms=True,
         carry_states=True,
         exposure_regret=True,
+        rules=mf.Rules(cooldown=3),
     )
+
+
+@pytest.mark.parametrize("sizes", ["[20, [4, 4, 0]]", "[[20, [4, 4, 0]]]"])
+def test_a_size_in_a_file_may_have_several_budgets(write: Any, sizes: str) -> None:
+    assert SpecFile.read(write(sizes=sizes)).spec.sizes == ((20, (4, 4, 0)),)
+
+
+@pytest.mark.parametrize("policy", ['"merit-fair:slack=inf"', '{name = "merit-fair", slack = inf}'])
+def test_a_slack_may_be_infinite(write: Any, policy: str) -> None:
+    (setting,) = SpecFile.read(write(policies=policy, design='"exact"')).spec.settings()
+    assert setting.policy == "merit-fair:slack=inf"
+    assert setting.make_policy() == mf.MeritFair(design="exact", slack=np.inf)
 
 
 def test_the_seed_is_0_and_runs_are_30_unless_said(write: Any) -> None:
@@ -261,6 +320,21 @@ WRONG = [
     ({"delta": '"0.1"'}, 6, "delta must be a number, got '0.1'"),
     ({"same_arms": "1"}, 6, "same_arms must be true or false, got 1"),
     ({"design": '"exat"'}, 6, "design must be one of sequential, exact, systematic, got 'exat', did you mean 'exact'?"),
+    ({"rules": "{cooldwn = 1}"}, 6, "rules has no setting 'cooldwn', did you mean 'cooldown'?"),
+    ({"rules": "{cooldown = -1}"}, 6, "rules: cooldown must be between 0 and 1000000000, got -1"),
+    ({"rules": "2"}, 6, "rules must be a table, such as {cooldown = 2}, got 2"),
+    ({"sizes": "[[20, 4],\n [20, [4, 30]]]"}, 4, "sizes: budget must be between 0 and the 20 arms in each round, got 30"),
+    ({"rules": "{cooldown = 9}"}, 3, "sizes: with a cooldown of 9, 40 different arms are pulled in 10 rounds"),
+    (
+        {"policies": '["random",\n "merit-fair"]', "rules": "{cooldown = 1}"},
+        5,
+        "policies: 'merit-fair' cannot be played on cpap with 20 arms and a budget of 4: cooldown needs the design 'exact'",
+    ),
+    (
+        {"policies": '["equitable"]', "sizes": "[20, [4, 0]]"},
+        4,
+        "policies: 'equitable' cannot be played on cpap with 20 arms and a budget of 4,0: the policy plans quotas",
+    ),
     ({"floor": "0.1"}, 6, "floor and cap need the design 'exact' or 'systematic'"),
     ({"episodes": "100\nepisodes = 10"}, 6, "is not TOML: Cannot overwrite a value"),
     ({"horizon": '"""\nruns = 3\n"""'}, 6, 'horizon must be a whole number, got'),

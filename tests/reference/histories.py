@@ -78,7 +78,8 @@ def history(
     problem = _problem(transitions, budget, steps, rules or Rules())
     how: Any = _playable(plan, problem)
     assert not isinstance(how, _OpenLoop)  # it is not played step by step
-    restricted = problem.rules.cooldown, problem.rules.warmup, problem.rules.once
+    kept = problem.rules
+    restricted = kept.cooldown, kept.warmup, kept.once, kept.most_often(problem.cycle)
     room = new_steps(n_arms, 1, rounds=new_rounds(n_arms, problem.cycle, *restricted))
     chains, tally, by_arm = new_chains(transitions, 1), new_tally(n_arms), np.zeros(n_arms, np.uint64)
     chains.state[:] = rng.integers(0, 2, n_arms)

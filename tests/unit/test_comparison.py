@@ -197,6 +197,50 @@ def test_the_table_is_also_a_data_frame(found: Comparison) -> None:
     assert frame.set_index("policy").loc["random", "gini_low"] == found.measures["random"]["gini"].low
 
 
+# --- rules, and budgets that change ---
+
+
+def test_rules_are_kept_by_all_policies() -> None:
+    rules = mf.Rules(cooldown=1, warmup=3)
+    fair = mf.Criterion(design="exact")
+    found = compare(SETS, ["whittle", "merit-fair", "none"], rules=rules, criterion=fair, **QUICK)
+    for label, run in found.runs.items():
+        direct = mf.simulate(SETS, label, rules=rules, criterion=fair, **QUICK)
+        np.testing.assert_array_equal(run.reward, direct.reward)
+        assert run.rules == rules
+    assert (found.runs["whittle"].pulls.sum(axis=1) == 2 * (6 * 40 - 3)).all()
+    assert found.runs["whittle"].pulls.max() <= 6 * 40 / 2
+    assert found.settings["problem"]["rules"] == rules.settings()
+    assert found.description.startswith("6 arms, 2 pulled at each step · cooldown 1, warmup 3 · 6 episodes")
+    assert found.has_accounts
+
+
+def test_a_budget_may_change_from_step_to_step() -> None:
+    fair = mf.Criterion(design="exact")
+    found = compare(SETS, ["whittle", "merit-fair"], criterion=fair, **{**QUICK, "budget": [3, 0]})
+    assert {int(pulls) for run in found.runs.values() for pulls in run.pulls.sum(axis=1)} == {3 * 6 * 40 // 2}
+    assert found.settings["problem"]["budget"] == [3, 0]
+    assert found.description.startswith("6 arms, 3,0 pulled at steps in turn · 6 episodes of 40 steps")
+    assert not found.has_accounts  # what is due follows the budget, so nobody is ahead or behind
+
+
+def test_who_cannot_keep_the_rules_is_skipped_or_named(few: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    classes = {name: registry.policy_class(name) for name in ("none", "whittle")}
+    monkeypatch.setattr(registry, "_POLICIES", {"merit-fair": mf.MeritFair, **classes})
+    rules = mf.Rules(cooldown=1)
+    found = compare(SETS, rules=rules, **QUICK)
+    assert list(found.runs) == ["none", "whittle"]
+    assert found.skipped["merit-fair"].startswith("cooldown needs the design 'exact' or 'systematic'")
+    with pytest.raises(mf.InputError, match="^merit-fair cannot be played here: cooldown needs the design"):
+        compare(SETS, ["whittle", "merit-fair"], rules=rules, **QUICK)
+    assert "merit-fair" in compare(SETS, rules=rules, criterion=mf.Criterion(design="exact"), **QUICK).runs
+
+
+def test_a_policy_that_plans_quotas_needs_one_budget() -> None:
+    with pytest.raises(mf.InputError, match="^equitable cannot be played here: .* for one budget, it cannot change"):
+        compare(SETS, ["whittle", "equitable"], **{**QUICK, "budget": (2, 1)})
+
+
 # --- what cannot be played ---
 
 
@@ -256,6 +300,9 @@ def test_policies_that_are_no_policies(policies: Any, message: str) -> None:
         ),
         ({"criterion": mf.Exponential()}, r"criterion must be a Criterion, got Exponential\(c=3.0\)"),
         ({"confidence": "kl"}, "confidence must be a Confidence, got 'kl'"),
+        ({"budget": [2, 7]}, "budget must be between 0 and the 6 arms in each round, got 7"),
+        ({"rules": 2}, "rules must be a Rules, got 2"),
+        ({"rules": mf.Rules(cooldown=3)}, "8 different arms are pulled in 4 rounds, but there are 6"),
     ],
 )
 def test_what_is_wrong_for_all_is_no_policys_fault(few: None, settings: dict[str, Any], message: str) -> None:

@@ -63,6 +63,11 @@ def test_rules_are_plain_values_in_files() -> None:
         lottery().start(6, 2, rules=3)  # type: ignore[arg-type]
 
 
+def test_rules_as_people_read_them() -> None:
+    assert str(mf.Rules(cooldown=2, warmup=3, once=True, accrue=True)) == "cooldown 2, warmup 3, once, accrue"
+    assert str(mf.Rules()) == ""
+
+
 @pytest.mark.parametrize(
     ("budget", "rules", "message"),
     [
@@ -112,6 +117,32 @@ def test_what_is_due_is_capped_by_the_cooldown_and_runs_on_while_an_arm_rests() 
     assert second.exposure[rests] == 0
     assert second.due[rests] == pytest.approx(first.due[rests])
     assert second.account[rests] == pytest.approx(first.account[rests] + second.due[rests])
+
+
+@pytest.mark.parametrize(
+    ("cycle", "cooldown", "rate"),
+    [
+        ((4,), 0, 1),
+        ((4,), 3, 1 / 4),
+        ((4, 4, 4, 4, 0), 0, 4 / 5),
+        ((4, 4, 4, 4, 0), 1, 4 / 10),  # in rounds 1, 3 and 6, 8: round 5 has no budget
+        ((4, 4, 4, 4, 0), 2, 3 / 10),  # in rounds 1, 4, 7 and 11
+        ((0, 7, 7, 7, 7, 0, 0), 1, 2 / 7),
+        ((0, 1), 10**9 - 2, 1 / 10**9),
+    ],
+)
+def test_how_often_an_arm_can_be_pulled(cycle: tuple[int, ...], cooldown: int, rate: float) -> None:
+    rules = mf.Rules(cooldown=cooldown)
+    assert rules.most_often(cycle) == pytest.approx(rate)
+    due = np.mean([rules.most_due(budget, cycle) for budget in cycle])
+    assert cooldown == 0 or due == pytest.approx(rate)
+
+
+def test_accounts_do_not_drift_where_rounds_without_a_budget_come_between() -> None:
+    rules, budget = mf.Rules(cooldown=1), (2, 2, 2, 2, 0, 0, 0)
+    choices = rounds(lottery().start(6, budget, seed=1, rules=rules), 700)
+    assert choices[0].due.max() == pytest.approx(0.5)  # two pulls in a cycle, of which four rounds have a budget
+    assert np.max([np.abs(choice.account) for choice in choices]) < 2
 
 
 def test_a_floor_above_what_a_cooldown_allows_gives_way() -> None:

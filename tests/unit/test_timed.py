@@ -124,7 +124,7 @@ def test_live_choices_are_given_what_the_engine_gives(seed: int) -> None:
         entitled, free = standing(seen.pulls, rules, t)
         budget = cycle[t % len(cycle)]
         now = Situation.start(names, seen.states[t])
-        most = rules.most_due(budget, float(np.mean(cycle)))
+        most = rules.most_due(budget, cycle)
         here = Situation(
             now.names, now.states, now.available, now.last_actions, now.turn, None, t, account, free, entitled, most
         )

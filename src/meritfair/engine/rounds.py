@@ -22,13 +22,21 @@ class Rounds(NamedTuple):
     cooldown: int
     warmup: int
     once: bool
+    most_often: float  # in which part of all steps an arm can be pulled, with this cool-down
 
 
-def new_rounds(n_arms: int, budgets: tuple[int, ...], cooldown: int = 0, warmup: int = 0, once: bool = False) -> Rounds:
+def new_rounds(
+    n_arms: int,
+    budgets: tuple[int, ...],
+    cooldown: int = 0,
+    warmup: int = 0,
+    once: bool = False,
+    most_often: float = 1.0,
+) -> Rounds:
     """Return the rules before the first step, when all arms are newcomers."""
     active = cooldown > 0 or warmup > 0 or once
     first, free = np.full(n_arms, warmup, np.int64), np.ones(n_arms, np.bool_)
-    return Rounds(np.array(budgets, np.int64), first, free, active, cooldown, warmup, once)
+    return Rounds(np.array(budgets, np.int64), first, free, active, cooldown, warmup, once, most_often)
 
 
 @part

@@ -176,7 +176,7 @@ def _find_due(plan: StepPlan, steps: Steps, budget: int, number: int, step: int)
     timing, book, rounds = plan.timing, steps.accounts, steps.rounds
     highest, low, high = 1.0, book.low, book.high
     if rounds.cooldown > 0:
-        highest = min(1.0, budget * len(rounds.budgets) / rounds.budgets.sum() / (1 + rounds.cooldown))
+        highest = min(1.0, budget * len(rounds.budgets) / rounds.budgets.sum() * rounds.most_often)
     merit, floor, cap, started = timing.merit, timing.floor, timing.cap, step >= rounds.warmup
     _set_due(book.due, low, high, merit, floor, cap, rounds.next_free, budget, number, highest, started)
     _set_wanted(timing, book)

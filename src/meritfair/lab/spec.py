@@ -63,6 +63,14 @@ def _check_text(name: str, value: Any) -> str:
     return value
 
 
+def _check_rules(value: Any) -> Rules:
+    if isinstance(value, Rules):
+        return value
+    if value is not None and not isinstance(value, Mapping):
+        raise InputError(f"rules must be a table, such as {{cooldown = 2}}, got {value!r}")
+    return Rules.from_settings(value)
+
+
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("episodes", "horizon", "runs", "n_arms", "budget"), lambda name, x: check_whole(name, x, 1)),
     **dict.fromkeys(("dataset", "policy", "merit"), _check_text),
@@ -71,7 +79,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "ball": lambda name, x: check_choice(name, x, BALLS),
     **dict.fromkeys(("floor", "cap"), lambda name, x: check_number(name, x, 0, 1)),
     "delta": lambda name, x: check_number(name, x, 0, 1, open_ends=True),
-    "rules": lambda _, x: x if isinstance(x, Rules) else Rules.from_settings(x),
+    "rules": lambda _, x: _check_rules(x),
     **dict.fromkeys(("authors", "same_arms", "carry_states", "exposure_regret"), check_flag),
 }
 

@@ -3,12 +3,13 @@ r"""Rules of a programme: who may be pulled in a round, and who is due something
 A rule never fails in the middle of a programme. Where it stands against what an arm is due, the rule wins, and the
 arm's account, what it was due less what it was given, says by how much.
 
-With a cool-down of c rounds an arm can be pulled in one of 1 + c rounds at most, so it is due at most
+With a cool-down of c rounds an arm can be pulled in a part r of all rounds at most, so it is due at most
 
-.. math:: e_i(t) \le \min\Big(1, \frac{K_t}{(1 + c)\,\bar K}\Big) ,
+.. math:: e_i(t) \le \min\Big(1, r\,\frac{K_t}{\bar K}\Big) ,
 
-where :math:`K_t` is the budget of the round and :math:`\bar K` its mean over all rounds: 1/(1 + c) if the budget is
-always the same. In all, just as much is due in a round as can be given in it, so that accounts sum to 0: if fewer
+where :math:`K_t` is the budget of the round and :math:`\bar K` its mean over all rounds. If the budget is always the
+same, that is r = 1/(1 + c). It is less if an arm may have to wait longer for a round with a budget: r is how often an
+arm is pulled that is pulled whenever it may be. In all, just as much is due in a round as can be given in it, so that accounts sum to 0: if fewer
 than :math:`K_t` arms may be pulled, what is due is reduced in proportion. If that few are left that the bound cannot
 hold, all are due the same.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,29 +159,56 @@ class Rules:
         cycle = (budget,) if isinstance(budget, int) else budget
         if len(cycle) == 1 and not self.cooldown:
             return criterion.exposure(merit, cycle[0])
-        mean = sum(cycle) / len(cycle)
-        due = {each: self._due(merit, criterion, each, mean) for each in set(cycle)}
+        due = {each: self._due(merit, criterion, each, cycle) for each in set(cycle)}
         return np.asarray(np.mean([due[each] for each in cycle], axis=0))
 
-    def _due(self, merit: FloatArray, criterion: Criterion, budget: int, mean: float) -> FloatArray:
+    def _due(self, merit: FloatArray, criterion: Criterion, budget: int, cycle: tuple[int, ...]) -> FloatArray:
         """Return what is due in a round with this budget."""
         if budget == 0:
             return np.zeros(merit.shape)
         if criterion.design == "sequential":
             return criterion.exposure(merit, budget)
         floor, cap = (np.broadcast_to(np.asarray(each), merit.shape[-1:]) for each in (criterion.floor, criterion.cap))
-        floor, cap = fitting_bounds(floor, cap, budget, self.most_due(budget, mean))
+        floor, cap = fitting_bounds(floor, cap, budget, self.most_due(budget, cycle))
         return fair_exposure(merit, budget, criterion.design, floor=floor, cap=cap)
 
-    def most_due(self, budget: int, mean_budget: float) -> float:
-        """Return the most exposure that an arm is due in a round with this budget, if `mean_budget` is the mean.
+    def most_due(self, budget: int, cycle: tuple[int, ...]) -> float:
+        """Return the most exposure that an arm is due in a round with this budget, one of the budgets that repeat.
 
         Examples
         --------
-        >>> Rules(cooldown=3).most_due(2, 2.0), Rules().most_due(2, 2.0)
+        >>> Rules(cooldown=3).most_due(2, (2,)), Rules().most_due(2, (2,))
         (0.25, 1.0)
         """
-        return min(1.0, budget / mean_budget / (1 + self.cooldown)) if self.cooldown else 1.0
+        return min(1.0, budget * len(cycle) / sum(cycle) * self.most_often(cycle)) if self.cooldown else 1.0
+
+    def most_often(self, cycle: tuple[int, ...]) -> float:
+        """Return in which part of all rounds an arm is pulled that is pulled whenever it may be.
+
+        Examples
+        --------
+        >>> Rules(cooldown=1).most_often((4,)), Rules(cooldown=1).most_often((4, 4, 4, 0, 0))
+        (0.5, 0.4)
+        """
+        return _most_often(tuple(each > 0 for each in cycle), self.cooldown)
+
+
+@cache
+def _most_often(open_: tuple[bool, ...], cooldown: int) -> float:
+    """Return how often an arm is pulled in a round, if it is pulled as early as can be in those that are open.
+
+    From where it is pulled in the cycle follows where it is pulled next. So after at most as many pulls as the cycle
+    has rounds it comes to the same places again and again, and it is the same rate wherever it begins.
+    """
+    length, place, rounds = len(open_), open_.index(True), 0
+    seen: dict[int, tuple[int, int]] = {}
+    while place not in seen:
+        seen[place] = len(seen), rounds
+        rested = (place + 1 + cooldown) % length
+        waits = next(k for k in range(length) if open_[(rested + k) % length])
+        place, rounds = (rested + waits) % length, rounds + 1 + cooldown + waits
+    pulls_before, rounds_before = seen[place]
+    return (len(seen) - pulls_before) / (rounds - rounds_before)
 
 
 def _largest_sum(cycle: tuple[int, ...], rounds: int) -> int:

@@ -80,7 +80,7 @@ class Record:
 
     def most_due(self, budget: int) -> float:
         """Return the most that an arm is due by the rules in a round with this budget."""
-        return self.rules.most_due(budget, sum(self.cycle) / len(self.cycle))
+        return self.rules.most_due(budget, self.cycle)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain values."""

@@ -105,7 +105,7 @@ class _Runs:
         return RunSettings(*fair, p.budget, p.mean_budget, p.horizon, p.carry_states, self.ball, merit)
 
     def new_state(self, run: int) -> RunState:
-        p = self.problem
+        p, r = self.problem, self.problem.rules
         seeds = (sequence(p.seed, name, p.first_run + run) for name in ("environment", "policy"))
         state = new_run_state(
             p.transitions[run],
@@ -115,7 +115,7 @@ class _Runs:
             *seeds,
             integrates=p.integrates,
             pools=self.rule is not None and self.rule.estimate == POOLED,
-            rounds=new_rounds(p.n_arms, p.cycle, p.rules.cooldown, p.rules.warmup, p.rules.once),
+            rounds=new_rounds(p.n_arms, p.cycle, r.cooldown, r.warmup, r.once, r.most_often(p.cycle)),
         )
         new_states(state.chains.state, state.environment_rng)
         return state
