@@ -53,7 +53,7 @@ def _play(
 ) -> None:
     """Play steps one at a time; keep states and pulls, and what is due, given and owed."""
     how, coins, book = plan.choosing, steps.coins, steps.accounts
-    pack(chains.state, coins.states, np.uint64(0))
+    pack(chains.state, coins.states, np.uint64(0))  # type: ignore[arg-type]  # words are numbers as well
     for step in range(numbers.shape[1]):
         call(how.maker, chains, coins, source, 1, 0)
         unpack(coins.states, np.uint64(0), numbers[0, step])
@@ -86,7 +86,9 @@ def history(
     source, luck = (new_source(np.random.SeedSequence([seed, k])) for k in (1, 2))
     numbers, amounts = np.zeros((2, steps, n_arms), np.int64), np.zeros((3, steps, n_arms))
     _play(chains, tally, room, how.plans[0], source, luck, problem.budget, by_arm, numbers, amounts)
-    return History(*numbers, *amounts, room.accounts.least, room.accounts.largest)
+    states, pulls = numbers
+    due, given, account = amounts
+    return History(states, pulls, due, given, account, room.accounts.least, room.accounts.largest)
 
 
 def _problem(transitions: FloatArray, budget: int | tuple[int, ...], steps: int, rules: Rules) -> Problem:

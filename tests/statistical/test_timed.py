@@ -126,7 +126,8 @@ def test_without_slack_runs_have_the_law_of_the_lottery(design: str) -> None:
 
     def outcome(run: mf.Run) -> Outcome:
         exact = np.tile(STEPS * lottery.exposure(2), (RUNS, 1))
-        return Outcome(run.reward[:, 0], run.visits, exact, run.longest_wait, run.good.sum(axis=(2, 3)))
+        waits, good = (x.astype(np.float64) for x in (run.longest_wait, run.good.sum(axis=(2, 3))))
+        return Outcome(run.reward[:, 0], run.visits, exact, waits, good)
 
     np.testing.assert_allclose(timed.given, STEPS * np.tile(lottery.exposure(2), (RUNS, 1)), atol=1e-7)
     assert distances(outcome(timed), outcome(blind)).max() < FAR
@@ -137,7 +138,7 @@ def test_labels_of_arms_make_no_difference() -> None:
     it, order = CASES["exact"], np.array([3, 0, 4, 1, 2])
     same = engine(replace(it, transitions=ARMS[order], merit=MERIT[order]), seed=10)
     first = engine(it)
-    by_label = Outcome(first.reward, *(each[:, order] for each in first[1:]))
+    by_label = Outcome(first.reward, first.visits[:, order], *(each[:, order] for each in first[2:]))
     assert distances(same, by_label).max() < FAR
     assert distances(same, first).max() > 2 * FAR
 

@@ -92,9 +92,10 @@ def test_each_step_is_that_of_the_plain_rule(seed: int) -> None:
         odds = wanted_of(it["transitions"], due[None])[0][np.arange(n), seen.states[t]] if it["looks"] else odds_of(due)
         cells = it["explore"][np.arange(n), seen.states[t]]
         least, most = cells[:, 1] * due, 1 - cells[:, 0] * (1 - due)
-        lists = [x.tolist() for x in (odds, account, due)]
-        rest = free.tolist(), 0.2 + 10 / (1 + it["slack"]), least.tolist(), most.tolist()
-        np.testing.assert_allclose(seen.given[t], plain_given(*lists, it["slack"], budget, *rest), atol=CLOSE)
+        odds, owed, e, low, high = (x.tolist() for x in (odds, account, due, least, most))
+        pull = 0.2 + 10 / (1 + it["slack"])
+        expected = plain_given(odds, owed, e, it["slack"], budget, free.tolist(), pull, low, high)
+        np.testing.assert_allclose(seen.given[t], np.array(expected), atol=CLOSE)
         assert abs(seen.given[t].sum() - number) < 1e-9
         assert seen.pulls[t].sum() == number
         account = account + seen.due[t] - seen.given[t]
@@ -225,7 +226,7 @@ def _draws(exposure: FloatArray, order: IntArray, rng: WordArray, systematic: bo
 
 
 def degenerate(rng: np.random.Generator, shape: Any) -> FloatArray:
-    numbers = rng.random(shape)
+    numbers: FloatArray = rng.random(shape)
     ends = rng.random(shape) < 0.2
     numbers[ends] = rng.integers(0, 2, shape)[ends]
     return numbers
@@ -467,7 +468,7 @@ def test_if_all_are_pulled_a_timed_lottery_has_the_outcome_of_every_plan(
     first = mf.simulate(arms, mf.Random(), **how)
     merit = np.linspace(1, 2, n_arms)
     own = [as_policy(lambda view, d=d: TimedLottery(Lottery(merit, d), arms.transitions, 1.0)) for d in DESIGNS]
-    settings = [{"design": design, "slack": slack} for design in DESIGNS for slack in (0.5, np.inf)]
+    settings: list[dict[str, Any]] = [{"design": d, "slack": slack} for d in DESIGNS for slack in (0.5, np.inf)]
     for policy in (*own, *(made(**each) for each in settings for made in (mf.MeritFair, mf.FairOracle))):
         run = mf.simulate(arms, policy, **how)
         for name in ("reward", "visits", "good", "longest_wait", "coverage_gap"):
