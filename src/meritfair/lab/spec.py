@@ -84,6 +84,9 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 }
 
 
+_NO_RULES = Rules()
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Common:
     """What a setting and a spec both say; the attributes are documented there."""
@@ -98,7 +101,7 @@ class _Common:
     authors: bool = False
     same_arms: bool = False
     carry_states: bool = False
-    rules: Rules = field(default_factory=Rules)
+    rules: Rules = _NO_RULES
     exposure_regret: bool = False
     seed: int = 0
 
