@@ -143,7 +143,7 @@ def test_trying_out_says_what_cannot_be_played_where() -> None:
 
 def test_rules_and_budgets_that_change_reach_every_setting_and_its_runs() -> None:
     sizes = ((5, 1), (5, (2, 1, 0)))
-    one, several = Spec(**{**SMALL, "sizes": sizes, "horizon": 6}, rules={"warmup": 1}).settings()
+    one, several = Spec(**{**SMALL, "sizes": sizes, "horizon": 6, "rules": {"warmup": 1}}).settings()
     assert (one.budget, one.budgets, one.cycle) == (1, (), (1,))
     assert (several.budget, several.budgets, several.cycle) == (2, (2, 1, 0), (2, 1, 0))
     assert one.rules == several.rules == mf.Rules(warmup=1)
