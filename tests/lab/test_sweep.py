@@ -228,7 +228,7 @@ def test_a_little_of_each_kind_is_played_first() -> None:
     ]
     sweep._try_out(found)  # not all of it: that would take hours
     timed = ("merit-fair", "merit-fair:slack=1", "merit-fair:slack=2")
-    kinds = Spec(datasets="cpap", sizes=((5, 2), (5, (2, 0))), policies=timed, design="exact", episodes=1)
+    kinds = Spec(datasets=("cpap",), sizes=((5, 2), (5, (2, 0))), policies=timed, design="exact", episodes=1)
     assert [(each.policy, each.budgets) for each in sweep._samples(kinds.settings())] == [
         *[(policy, budgets) for budgets in ((), (2, 0)) for policy in timed[:2]],
     ]

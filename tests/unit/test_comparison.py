@@ -231,13 +231,13 @@ def test_who_cannot_keep_the_rules_is_skipped_or_named(few: None, monkeypatch: p
     found = compare(SETS, rules=rules, **QUICK)
     assert list(found.runs) == ["none", "whittle"]
     assert found.skipped["merit-fair"].startswith("cooldown needs the design 'exact' or 'systematic'")
-    with pytest.raises(mf.InputError, match="^merit-fair cannot be played here: cooldown needs the design"):
+    with pytest.raises(mf.InputError, match=r"^merit-fair cannot be played here: cooldown needs the design"):
         compare(SETS, ["whittle", "merit-fair"], rules=rules, **QUICK)
     assert "merit-fair" in compare(SETS, rules=rules, criterion=mf.Criterion(design="exact"), **QUICK).runs
 
 
 def test_a_policy_that_plans_quotas_needs_one_budget() -> None:
-    with pytest.raises(mf.InputError, match="^equitable cannot be played here: .* for one budget, it cannot change"):
+    with pytest.raises(mf.InputError, match=r"^equitable cannot be played here: .* for one budget, it cannot change"):
         compare(SETS, ["whittle", "equitable"], **{**QUICK, "budget": (2, 1)})
 
 

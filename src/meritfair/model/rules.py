@@ -9,9 +9,9 @@ With a cool-down of c rounds an arm can be pulled in a part r of all rounds at m
 
 where :math:`K_t` is the budget of the round and :math:`\bar K` its mean over all rounds. If the budget is always the
 same, that is r = 1/(1 + c). It is less if an arm may have to wait longer for a round with a budget: r is how often an
-arm is pulled that is pulled whenever it may be. In all, just as much is due in a round as can be given in it, so that accounts sum to 0: if fewer
-than :math:`K_t` arms may be pulled, what is due is reduced in proportion. If that few are left that the bound cannot
-hold, all are due the same.
+arm is pulled that is pulled whenever it may be. In all, just as much is due in a round as can be given in it, so that
+accounts sum to 0: if fewer than :math:`K_t` arms may be pulled, what is due is reduced in proportion. If that few are
+left that the bound cannot hold, all are due the same.
 """
 
 from __future__ import annotations
