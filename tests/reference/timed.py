@@ -61,10 +61,11 @@ def bisected(
 
 
 def highest_of(budgets: tuple[int, ...], cooldown: int, budget: int) -> float:
-    """Return the most that is due in a round: budgets times how often an arm is pulled that always is when it may be."""
+    """Return the most that is due in a round, by how often an arm is pulled that is pulled whenever it may be."""
     if cooldown == 0:
         return 1.0
-    pulls, step, before = 0, 0, {}
+    before: dict[int, tuple[int, int]] = {}
+    pulls = step = 0
     while True:  # until it is pulled in a round of the same number as once before
         while budgets[step % len(budgets)] == 0:
             step += 1
