@@ -16,8 +16,8 @@ from meritfair.engine.rounds import new_rounds
 from meritfair.engine.steps import StepPlan, Steps, new_steps
 from meritfair.model.criterion import Confidence, Criterion
 from meritfair.model.rules import Rules
+from meritfair.simulation.playables import OpenLoop, playable
 from meritfair.simulation.problem import Problem
-from meritfair.simulation.runner import _OpenLoop, _playable
 from reference.compiled import kernel_of_tests
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def history(
     """Play a plan for that many steps, from states at random."""
     n_arms, rng = len(transitions), np.random.default_rng(seed)
     problem = _problem(transitions, budget, steps, rules or Rules())
-    how: Any = _playable(plan, problem)
-    assert not isinstance(how, _OpenLoop)  # it is not played step by step
+    how: Any = playable(plan, problem)
+    assert not isinstance(how, OpenLoop)  # it is not played step by step
     kept = problem.rules
     restricted = kept.cooldown, kept.warmup, kept.once, kept.most_often(problem.cycle)
     room = new_steps(n_arms, 1, rounds=new_rounds(n_arms, problem.cycle, *restricted))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["Outcome", "Programme", "due_of", "given_of", "play", "wanted_of"]
+__all__ = ["Outcome", "Programme", "due_of", "given_of", "highest_of", "play", "wanted_of"]
 
 _HALVINGS = 48
 
@@ -58,6 +58,23 @@ def bisected(
         less = total(middle) < to
         low, high = np.where(less, middle, low), np.where(less, high, middle)
     return np.asarray((low + high) / 2)
+
+
+def highest_of(budgets: tuple[int, ...], cooldown: int, budget: int) -> float:
+    """Return the most that is due in a round, by how often an arm is pulled that is pulled whenever it may be."""
+    if cooldown == 0:
+        return 1.0
+    before: dict[int, tuple[int, int]] = {}
+    pulls = step = 0
+    while True:  # until it is pulled in a round of the same number as once before
+        while budgets[step % len(budgets)] == 0:
+            step += 1
+        if step % len(budgets) in before:
+            start, made = before[step % len(budgets)]
+            rate = (pulls - made) / (step - start)
+            return min(1.0, budget / (sum(budgets) / len(budgets)) * rate)
+        before[step % len(budgets)] = step, pulls
+        pulls, step = pulls + 1, step + 1 + cooldown
 
 
 def due_of(
@@ -133,7 +150,7 @@ def play(it: Programme, runs: int, steps: int, seed: int, shuffles: int = 64) ->
     rng, shape, rules = np.random.default_rng(seed), (runs, len(it.merit)), it.rules
     states, account, least, largest, total = rng.random(shape) < 0.5, *np.zeros((4, *shape))
     visits, reward, last = np.zeros((*shape, 2, 2), np.int64), np.zeros(runs, np.int64), np.full(shape, -(10**9))
-    mean, arm, run = float(np.mean(it.budgets)), np.arange(shape[1]), np.arange(runs)[:, None]
+    arm, run = np.arange(shape[1]), np.arange(runs)[:, None]
     order = rng.random(shape)
     for step in range(steps):
         order = rng.random(shape) if step % shuffles == 0 else order
@@ -141,10 +158,10 @@ def play(it: Programme, runs: int, steps: int, seed: int, shuffles: int = 64) ->
         entitled = np.full(shape, step >= rules.warmup) & ((last < 0) | (not rules.once))
         free = entitled & (step - last > rules.cooldown)
         number = np.minimum(budget, free.sum(axis=1, keepdims=True))
-        highest = min(1.0, budget / mean / (1 + rules.cooldown)) if rules.cooldown else 1.0
+        highest = highest_of(it.budgets, rules.cooldown, budget)
         due = due_of(it.merit, it.floor, it.cap, entitled, budget, highest, number)
         odds = wanted_of(it.transitions, due)[run, arm, states.astype(int)] if it.looks else _odds(due)
-        given = given_of(np.log(odds) + it.pull * account, account, due, it.slack, number, free)
+        given = given_of(np.log(odds) + _lift(it.pull * account), account, due, it.slack, number, free)
         pulls = _drawn(it.design, given, order, rng)
         account, total = account + due - given, total + given
         least, largest = np.minimum(least, account), np.maximum(largest, account)
@@ -153,6 +170,11 @@ def play(it: Programme, runs: int, steps: int, seed: int, shuffles: int = 64) ->
         states = next_states(it.transitions, states, pulls, rng.random(shape))
         reward += states.sum(axis=1)
     return Outcome(reward, visits, total, least, largest)
+
+
+def _lift(owed: FloatArray) -> FloatArray:
+    """Return the log odds that an account adds: nearly what is owed, by a power instead of an exponential."""
+    return np.asarray(256 * np.log1p(np.clip(owed, -200, 2000) / 256))
 
 
 def _odds(due: FloatArray) -> FloatArray:

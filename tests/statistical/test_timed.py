@@ -199,14 +199,14 @@ def _hurt(
     Who is ahead is put into the state in which more is wanted, who is behind into the other; after some time it is
     turned round, so that accounts are swung from one end to the other.
     """
-    given, wanted, low, high, account = room
+    given, wanted, low, high, floor, ceiling, account = room
     largest = error = 0.0
     for step in range(steps):
         turned = (step // 50) % 2
         for arm in range(len(due)):
             state = (account[arm] < 0.0) != (turned == 1) if (step // 500) % 2 == 0 else (arm + step // 7) % 2 == 0
-            wanted[arm], low[arm], high[arm] = odds[arm, 0] if state else odds[arm, 1], 0.0, 1.0
-        give_once(given, wanted, low, high, account, due, free, slack, budget, pull)
+            wanted[arm], floor[arm], ceiling[arm] = odds[arm, 0] if state else odds[arm, 1], 0.0, 1.0
+        give_once(given, wanted, low, high, floor, ceiling, account, due, free, slack, budget, pull)
         total = 0.0
         for arm in range(len(due)):
             account[arm] += due[arm] - given[arm]
@@ -221,7 +221,7 @@ def _hurt(
 def test_accounts_keep_within_the_slack_when_states_are_chosen_to_hurt(n_arms: int, budget: int, slack: float) -> None:
     rng = np.random.default_rng(15)
     due = Lottery(np.exp(rng.normal(0, 1, n_arms)), "exact", 0.01).exposure(budget)
-    odds, room = np.exp(rng.normal(0, 12, (n_arms, 2))), np.zeros((5, n_arms))
+    odds, room = np.exp(rng.normal(0, 12, (n_arms, 2))), np.zeros((7, n_arms))
     pull = 0.2 + 10 / (1 + slack)
     largest, error = _hurt(due, odds, slack, pull, budget, MILLION, room, np.ones(n_arms, np.bool_))
     assert largest <= slack + 1e-9

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import meritfair as mf
 from meritfair.core.arrays import FloatArray, IntArray, WordArray
-from meritfair.engine.accounts import bounds
+from meritfair.engine.accounts import narrow, set_bounds
 from meritfair.engine.random import new_source
 from meritfair.engine.rounds import NEVER
 from meritfair.engine.timed import _draw_by_rounding, _draw_systematically, _set_due
@@ -25,7 +25,7 @@ from meritfair.policies.own import as_policy
 from reference.accounts import plain_given
 from reference.compiled import kernel_of_tests
 from reference.histories import History, history
-from reference.timed import due_of, wanted_of
+from reference.timed import due_of, highest_of, wanted_of
 
 EXACT = 1e-12
 CLOSE = 2e-8  # what the search for the scale may leave
@@ -85,7 +85,7 @@ def test_each_step_is_that_of_the_plain_rule(seed: int) -> None:
     for t in range(steps):
         budget, (entitled, free) = cycle[t % len(cycle)], standing(seen.pulls, rules, t)
         number = min(budget, int(free.sum()))
-        highest = min(1.0, budget / np.mean(cycle) / (1 + rules.cooldown)) if rules.cooldown else 1.0
+        highest = highest_of(cycle, rules.cooldown, budget)
         bound = (lottery.merit, np.asarray(lottery.floor), np.asarray(lottery.cap))
         due = due_of(*bound, entitled[None], budget, highest, np.array([[number]]))[0]
         np.testing.assert_allclose(seen.due[t], due, atol=1e-10)
@@ -211,8 +211,10 @@ def _due(
 
 
 @kernel_of_tests
-def _bounds(account: float, due: float, floor: float, ceiling: float, slack: float) -> tuple[float, float]:
-    return bounds(account, due, floor, ceiling, slack)
+def _bounds(rows: FloatArray, slack: float) -> None:
+    low, high, account, due, floor, ceiling = rows
+    set_bounds(low, high, account, due, slack)
+    narrow(low, high, floor, ceiling)
 
 
 @kernel_of_tests
@@ -287,7 +289,9 @@ def test_bounds_keep_accounts_within_the_slack(
     account: float, due: float, floor: float, ceiling: float, slack: float
 ) -> None:
     floor, ceiling = floor * due, due + ceiling * (1 - due)
-    low, high = _bounds(account, due, floor, ceiling, slack)
+    rows = np.array([[0.0], [0.0], [account], [due], [floor], [ceiling]])
+    _bounds(rows, slack)
+    low, high = rows[:2, 0].tolist()
     assert 0 <= low <= high <= 1
     if abs(account) <= slack:
         assert low <= due + 1e-12
@@ -319,6 +323,17 @@ def test_draws_have_the_exposures_that_are_given_and_their_number(systematic: bo
         error = np.sqrt(times * exposure * (1 - exposure))[~sure]
         assert (np.abs(pulls - times * exposure)[~sure] < 5 * error).all()
         assert (np.abs(pulls - 1.05 * times * exposure)[~sure] > 5 * error).any() or sure.all()  # it would be found
+
+
+@pytest.mark.parametrize("systematic", [False, True])
+def test_exposures_that_are_1_but_for_rounding_are_pulled(systematic: bool) -> None:
+    rng, source = np.random.default_rng(7), new_source(np.random.SeedSequence(8))
+    for n in (2, 5, 9, 70):
+        for _ in range(200):
+            exposure = 1.0 - rng.integers(0, 4, n) * 2.0**-53
+            actions = np.zeros((20, n), np.int64)
+            _draws(exposure, rng.permutation(n), source, systematic, actions)
+            assert actions.all()
 
 
 @pytest.mark.parametrize("design", ["exact", "systematic"])

@@ -147,7 +147,7 @@ def _draw_by_rounding(actions: IntArray, given: FloatArray, order: IntArray, rng
     for arm in order:
         exposure, pooled, before = given[arm], end - whole, whole
         end += exposure
-        whole = np.floor(end)
+        whole = min(np.floor(end), before + 1.0)  # the sum may be rounded up past two whole numbers at once
         full, both = whole > before, pooled + exposure
         taken = uniform(rng) * (2.0 - both if full else both) < (1.0 - pooled if full else exposure)
         actions[arm if taken else carrier] |= full
