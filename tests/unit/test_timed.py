@@ -330,7 +330,7 @@ def test_exposures_that_are_1_but_for_rounding_are_pulled(systematic: bool) -> N
     rng, source = np.random.default_rng(7), new_source(np.random.SeedSequence(8))
     for n in (2, 5, 9, 70):
         for _ in range(200):
-            exposure = 1.0 - rng.integers(0, 4, n) * 2.0**-53
+            exposure = np.asarray(1.0 - rng.integers(0, 4, n) * 2.0**-53, np.float64)
             actions = np.zeros((20, n), np.int64)
             _draws(exposure, rng.permutation(n), source, systematic, actions)
             assert actions.all()
