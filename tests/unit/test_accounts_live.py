@@ -180,10 +180,11 @@ def test_what_is_rarely_seen_is_explored_most() -> None:
     part = exploration(mf.Counts(visits, visits // 2))
     assert part.shape == (3, 4, 2, 2)
     assert ((part > 0) & (part <= 1)).all()
-    assert (exploration(mf.Counts(np.zeros((1, 2, 2)), np.zeros((1, 2, 2)))) == 1).all()
-    share, often = np.array([[[0.2, 0.8], [0.5, 0.9]]]), np.full((1, 2, 2), 10**6)
+    assert (exploration(mf.Counts(np.zeros((1, 2, 2)), np.zeros((1, 2, 2)))) == 0.25).all()
+    assert (part.sum(axis=(-2, -1)) <= 1 + 1e-12).all()  # of shares of the error
+    share, often = np.array([[[0.2, 0.8], [0.5, 0.9]]]), np.full((1, 2, 2), 10**7)
     seldom = often.copy()
-    seldom[0, 1, 1] = 10**5
+    seldom[0, 1, 1] = 10**6
     more, less = (exploration(mf.Counts(n, (share * n).astype(np.int64))) for n in (seldom, often))
     assert more[0, 1, 1] == pytest.approx(np.sqrt(10) * less[0, 1, 1], rel=1e-3)
     assert more[0, 0] == pytest.approx(less[0, 0], rel=1e-3)

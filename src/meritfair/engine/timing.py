@@ -68,15 +68,19 @@ def set_exploration(explore: FloatArray, visits: FloatArray, good: FloatArray) -
     All arrays are (2, 2, N), by state, action and arm.
     """
     for arm in range(visits.shape[2]):
-        unpulled, pulled = _mean_rate(visits, good, 0, arm), _mean_rate(visits, good, 1, arm)
-        matters = math.sqrt(abs(pulled / unpulled - 1.0) + LITTLE)
+        unpulled, pulled, total = _mean_rate(visits, good, 0, arm), _mean_rate(visits, good, 1, arm), 0.0
         for action in range(2):
             rate = pulled if action == 1 else unpulled
             enter, leave = _mean(visits, good, 0, action, arm), 1.0 - _mean(visits, good, 1, action, arm)
             for state in range(2):
                 p, slope = (enter, leave) if state == 0 else (1.0 - leave, enter)  # of the benefit, times rate squared
                 error = slope / (rate * rate) * math.sqrt(p * (1.0 - p) / (1.0 + visits[state, action, arm]))
-                explore[state, action, arm] = min(1.0, ZEAL * error / matters)
+                explore[state, action, arm] = error
+                total += error
+        part_of_it = min(1.0 / total, ZEAL / math.sqrt(abs(pulled / unpulled - 1.0) + LITTLE))
+        for state in range(2):
+            for action in range(2):
+                explore[state, action, arm] *= part_of_it
 
 
 @part

@@ -73,21 +73,29 @@ def exploration(counts: Counts) -> FloatArray:
 
     Benefit is learned from all four pairs of state and action, and pulls that come in one state alone starve some of
     them. Each has a part in the error of the estimated benefit :math:`\mu`: with n visits of probability p, it is
-    :math:`\sigma = |\partial \mu / \partial p| \sqrt{p (1 - p) / (1 + n)}`. To see a pair costs the more, the more the
-    time of a pull matters, :math:`v = |r_1 / r_0 - 1|` as in `wanted_odds`. So the part is
+    :math:`\sigma = |\partial \mu / \partial p| \sqrt{p (1 - p) / (1 + n)}`. Each pair is explored in proportion to it,
 
-    .. math:: \min(1,\ 16 \, \sigma / \sqrt{v + 0.001}) .
+    .. math:: \sigma \cdot \min\Big(\frac{1}{\sum \sigma},\ \frac{16}{\sqrt{v + 0.001}}\Big) ,
 
-    It falls with :math:`1 / \sqrt n`. Probabilities are posterior means under a uniform prior.
+    where the sum is over the four pairs of the arm. At first this is the pair's share of the error. Later, when the
+    error is small, it falls with :math:`1 / \sqrt n`. To see a pair costs the more, the more the time of a pull
+    matters, :math:`v = |r_1 / r_0 - 1|` as in `wanted_odds`. Probabilities are posterior means under a uniform prior.
 
     Examples
     --------
-    >>> exploration(Counts(np.zeros((1, 2, 2)), np.zeros((1, 2, 2)))).min()
-    np.float64(1.0)
+    Nothing was seen yet; then little of pulls in the good state, of which most is to be learned.
+
+    >>> exploration(Counts(np.zeros((1, 2, 2)), np.zeros((1, 2, 2))))
+    array([[[0.25, 0.25],
+            [0.25, 0.25]]])
+    >>> exploration(Counts([[[200, 40], [90, 3]]], [[[50, 30], [60, 2]]])).round(2)
+    array([[[0.13, 0.09],
+            [0.16, 0.62]]])
     """
     P = counts.mean
     error = np.abs(benefit_gradient(P)) * np.sqrt(P * (1 - P) / (1 + counts.visits))
-    return np.minimum(1.0, _ZEAL * error / np.sqrt(np.abs(_matters(P)) + _LITTLE)[..., None, None])
+    most = _ZEAL / np.sqrt(np.abs(_matters(P)) + _LITTLE)
+    return np.asarray(error * np.minimum(1 / error.sum(axis=(-2, -1)), most)[..., None, None])
 
 
 def _matters(transitions: FloatArray) -> FloatArray:
