@@ -213,12 +213,15 @@ def _give_at(
 
 @part
 def _share_rest(given: FloatArray, low: FloatArray, high: FloatArray, budget: float) -> None:
-    """Share what is missing to the budget, or too much, in proportion to the room that each arm has."""
+    """Share what is missing to the budget, or too much, in proportion to the room that each arm has.
+
+    Where the bounds leave no room for the budget but for rounding, all end at the bound: none is given less than 0.
+    """
     total = sum_of(given)
     missing = budget - total
     end = high if missing > 0.0 else low
     room = sum_of(end) - total
-    fraction = missing / room if room != 0.0 else 0.0
+    fraction = min(1.0, max(0.0, missing / room)) if room != 0.0 else 0.0
     for arm in range(len(given)):
         given[arm] += fraction * (end[arm] - given[arm])
 
