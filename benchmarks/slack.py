@@ -1,6 +1,6 @@
 """What slack gains, and how much of it is reached: `./mf python benchmarks/slack.py`.
 
-Three parts, each of which can be run alone (`--part`):
+Four parts, each of which can be run alone (`--part`):
 
 bars
     Known arms. The gain of the timed lottery over the lottery, which is blind to states, as a part of the gain of the
@@ -13,8 +13,10 @@ optimum
 learned
     Arms that are not known. Benefit, the reward beyond that of pulling nobody, relative to the timed lottery that knows
     the arms; and the fairness regret relative to the lottery that learns.
+programme
+    A programme that starts from nothing: its intervention benefit over all rounds, by how many rounds it has.
 
-It takes about ten minutes on two cores, with `--quick` half a minute.
+It takes about fifteen minutes on two cores, with `--quick` half a minute.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from meritfair.datasets import instances
 from meritfair.policies import Lottery, TimedLottery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
 DATASETS = ("synthetic", "synthetic-alternate", "cpap")
 MERIT = mf.Exponential(3.0)
 SIZES = ((5, 1), (20, 4), (100, 20))
-PARTS = ("bars", "optimum", "learned")
+PARTS = ("bars", "optimum", "learned", "programme")
+ROUNDS = (50, 200, 1_000, 4_000, 40_000, 200_000)
 BARS = {0.5: (0.70, 0.48, 0.70), 2.0: (0.92, 0.75, 0.92), 10.0: (0.97, 0.93, 0.98)}  # by slack, for each data set
 SURE = 0.03
 LEAST_BENEFIT, MOST_REGRET = 0.95, 1.25  # of what is learned
@@ -328,12 +331,54 @@ def _learned_row(arms: tuple[mf.Arms, ...], budget: int, episodes: int) -> list[
     return [f"{whole:.3f}", f"{end:.3f}", met[0], f"{unaware:.3f}", f"{regret:.3f}", met[1]]
 
 
+def programme(quick: bool) -> None:
+    """Show the intervention benefit of whole programmes, by their number of rounds."""
+    numbers, n_instances, rows = ROUNDS[:3] if quick else ROUNDS, 5 if quick else 30, []
+    with progress_bar(len(DATASETS) * len(numbers)) as begin:
+        for name in DATASETS:
+            learned, known = [], [""]
+            for rounds in numbers:
+                begin(f"{name}, {rounds:,} rounds")
+                repeats = 1 if quick else max(3, 10_000 // rounds)
+                arms = instances(name, 20, n_instances, authors=True, budget=4) * repeats
+                cells, known = _programme(arms, 4, rounds)
+                learned.append(cells)
+            for slack, row in zip(("0", "2"), zip(*learned, known, strict=True), strict=True):
+                rows.append([name, slack, *row])
+    columns = ["data set", "slack", *(f"{rounds:,}" for rounds in numbers), "known"]
+    print_table(columns, rows, "A programme that starts from nothing: intervention benefit, by rounds")
+    print_note(
+        f"0 is never pulling, 1 is whittle. Estimate mean, N = 20, K = 4, {n_instances} instances, each several times. "
+        "There is a plan for each round, and from 1,000 rounds on there are 1,000 plans in all. Known: the arms are "
+        "known, in the longest programme."
+    )
+
+
+def _programme(arms: tuple[mf.Arms, ...], budget: int, rounds: int) -> tuple[list[str], list[str]]:
+    """Return the intervention benefit without slack and with a slack of 2, learned and with known arms."""
+    episodes = min(rounds, 1000)
+    how: dict[str, Any] = {"budget": budget, "episodes": episodes, "horizon": rounds // episodes, "seed": 1}
+
+    def reward(policy: mf.Policy) -> float:
+        return float(mf.simulate(arms, policy, carry_states=True, **how).reward.sum())
+
+    lowest, highest = reward(mf.NoAction()), reward(mf.Whittle())
+    kinds: tuple[dict[str, Any], ...] = ({"slack": 0.0}, {"slack": 2.0})
+    learned = [mf.MeritFair(merit=MERIT, estimate="mean", design="exact", **each) for each in kinds]
+    known = [mf.FairOracle(merit=MERIT, design="exact", **each) for each in kinds]
+
+    def benefits(policies: Sequence[mf.Policy]) -> list[str]:
+        return [f"{(reward(policy) - lowest) / (highest - lowest):.3f}" for policy in policies]
+
+    return benefits(learned), benefits(known)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few instances, short: to see that it works")
     parser.add_argument("--part", choices=PARTS, action="append", help="run this part alone; may be repeated")
     settings = parser.parse_args()
-    functions = {"bars": bars, "optimum": optimum, "learned": learned}
+    functions = {"bars": bars, "optimum": optimum, "learned": learned, "programme": programme}
     for name in settings.part or PARTS:
         functions[name](settings.quick)
 

@@ -77,6 +77,7 @@ def standing(pulls: IntArray, rules: mf.Rules, step: int) -> tuple[Any, Any]:
 @pytest.mark.slow
 @given(st.integers(0, 10**6))
 @example(245453)  # a round without a budget, and an account at its limit but for rounding
+@example(38724)  # Newton's method alone goes to and fro
 @settings(max_examples=60, deadline=None)
 def test_each_step_is_that_of_the_plain_rule(seed: int) -> None:
     it, steps = case(seed), 70
@@ -116,6 +117,7 @@ def odds_of(exposure: FloatArray) -> FloatArray:
 
 
 @given(st.integers(0, 10**6))
+@example(358727)
 @settings(max_examples=40, deadline=None)
 def test_live_choices_are_given_what_the_engine_gives(seed: int) -> None:
     """The same states and the same pulls before it: then a live step has the exposures of the engine's step."""

@@ -174,8 +174,12 @@ def give_under_rules(
 def _find_scale(
     given: FloatArray, odds: FloatArray, low: FloatArray, high: FloatArray, budget: float, scale: float
 ) -> float:
-    """Set the exposures of the scale at which they come close to the budget; return it."""
-    below, above, stride = 0.0, np.inf, 1.0
+    """Set the exposures of the scale at which they come close to the budget; return it.
+
+    Newton's method can go to and fro between the sides of a kink. Where a step leaves more than half of what was
+    missing, and both sides are known, the next is in their middle.
+    """
+    below, above, stride, before = 0.0, np.inf, 1.0, np.inf
     for _ in range(_STEPS):
         total, slope = _give_at(given, odds, low, high, scale)
         missing = budget - total
@@ -185,13 +189,17 @@ def _find_scale(
             below = scale
         else:
             above = scale
+        slow, before = abs(missing) > 0.5 * before, abs(missing)
         if slope > 0.0:
             scale *= math.exp(min(_WIDEST, max(-_WIDEST, missing / slope)))
         else:  # all are at a bound
             stride *= 2.0
             scale *= stride if missing > 0.0 else 1.0 / stride
-        if not below < scale < above:
-            scale = 4.0 * below if above == np.inf else 0.25 * above if below == 0.0 else math.sqrt(below * above)
+        if above == np.inf or below == 0.0:
+            if not below < scale < above:
+                scale = 4.0 * below if above == np.inf else 0.25 * above
+        elif slow or not below < scale < above:
+            scale = math.sqrt(below) * math.sqrt(above)
     return scale
 
 
