@@ -70,7 +70,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let there be few policies, one of which is picky, in the order of their reward but for the first."""
-    names = ("none", "whittle", "fair-oracle", "random")
+    names = ("none", "whittle", "fair-oracle", "random", "merit-fair")
     monkeypatch.setattr(
         registry, "_POLICIES", {"picky": Picky, **{name: registry.policy_class(name) for name in names}}
     )
@@ -217,13 +217,15 @@ def test_all_policies_the_most_rewarding_first_and_who_was_left_out(call: Any, f
     rewards = {label: run.reward.sum() for label, run in direct(None).runs.items()}
     assert first_words(answer) == sorted(rewards, key=lambda label: -rewards[label])
     assert "skipped: picky: picky pulls one arm, got a budget of 2\n" in answer.out
+    assert "recommended: merit-fair:design=exact,estimate=mean,slack=2." in answer.words
+    assert "price of fairness" in answer.words.lower()
     told = json.loads(call(*QUICK, "--json").out)
     assert told["skipped"] == {"picky": "picky pulls one arm, got a budget of 2"}
 
 
 def test_every_registered_policy_is_played_or_told(call: Any) -> None:
     told = json.loads(call(*QUICK[:-6], "--runs", "2", "--horizon", "10", "--seed", "1", "--json").out)
-    assert {*(row["policy"] for row in told["policies"]), *told["skipped"]} == set(mf.policies.names())
+    assert {*(row["policy"] for row in told["policies"]), *told["skipped"]} == {*mf.policies.names(), "recommended"}
 
 
 def test_a_named_policy_that_cannot_be_played_is_an_error(call: Any, few: None) -> None:

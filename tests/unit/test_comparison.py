@@ -25,6 +25,7 @@ from meritfair.simulation.bootstrap import Interval
 from meritfair.simulation.columns import Column
 from meritfair.simulation.comparison import Comparison, compare
 from meritfair.simulation.labels import place_labels
+from meritfair.simulation.players import RECIPE
 from meritfair.simulation.plots import plot_comparison, trade_off
 
 QUICK: dict[str, Any] = {"budget": 2, "episodes": 6, "horizon": 40, "seed": 3}
@@ -69,8 +70,8 @@ class Picky(Policy):
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let there be four policies, one of which is picky."""
-    classes = {name: registry.policy_class(name) for name in ("random", "none", "whittle")}
+    """Let there be five policies, one of which is picky."""
+    classes = {name: registry.policy_class(name) for name in ("random", "none", "whittle", "merit-fair")}
     monkeypatch.setattr(registry, "_POLICIES", {"picky": Picky, **classes})
 
 
@@ -229,7 +230,7 @@ def test_who_cannot_keep_the_rules_is_skipped_or_named(few: None, monkeypatch: p
     monkeypatch.setattr(registry, "_POLICIES", {"merit-fair": mf.MeritFair, **classes})
     rules = mf.Rules(cooldown=1)
     found = compare(SETS, rules=rules, **QUICK)
-    assert list(found.runs) == ["none", "whittle"]
+    assert list(found.runs) == ["none", "whittle", "recommended"]  # its design is exact
     assert found.skipped["merit-fair"].startswith("cooldown needs the design 'exact' or 'systematic'")
     with pytest.raises(mf.InputError, match=r"^merit-fair cannot be played here: cooldown needs the design"):
         compare(SETS, ["whittle", "merit-fair"], rules=rules, **QUICK)
@@ -246,19 +247,29 @@ def test_a_policy_that_plans_quotas_needs_one_budget() -> None:
 
 def test_all_policies_are_compared_but_for_those_that_cannot_be_played(few: None) -> None:
     all_of_them = compare(SETS, **QUICK)
-    assert list(all_of_them.runs) == ["random", "none", "whittle"]
+    assert list(all_of_them.runs) == ["random", "none", "whittle", "merit-fair", "recommended"]
     assert all_of_them.skipped == {"picky": "picky pulls one arm, got a budget of 2"}
     assert all_of_them.settings["skipped"] == all_of_them.skipped
     one = compare(SETS, **{**QUICK, "budget": 1})
-    assert list(one.runs) == ["picky", "random", "none", "whittle"]
+    assert list(one.runs) == ["picky", "random", "none", "whittle", "merit-fair", "recommended"]
     assert one.skipped == {}
 
 
 def test_a_policy_that_fails_later_does_not_lose_the_others(few: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Picky, "__post_init__", lambda self: object.__setattr__(self, "since", 4), raising=False)
     late = compare(SETS, **QUICK)
-    assert list(late.runs) == ["random", "none", "whittle"]
+    assert list(late.runs) == ["random", "none", "whittle", "merit-fair", "recommended"]
     assert "picky" in late.skipped
+
+
+def test_all_policies_are_compared_with_merit_fair_as_we_recommend_it(few: None) -> None:
+    fair = mf.Criterion(mf.Affine(), design="systematic", floor=0.1)
+    found = compare(SETS, criterion=fair, **QUICK)
+    told = found.runs["recommended"].settings["policy"]
+    assert (told["name"], told["estimate"], told["design"], told["slack"]) == ("merit-fair", "mean", "exact", 2.0)
+    assert told["floor"] == 0.1  # all but the design is as the criterion says
+    named = compare(SETS, [RECIPE], criterion=fair, **QUICK)
+    np.testing.assert_array_equal(found.runs["recommended"].reward, named.runs[RECIPE].reward)
 
 
 def test_a_named_policy_that_cannot_be_played_is_an_error_before_others_are(few: None) -> None:

@@ -62,8 +62,9 @@ def compare(
 ) -> None:
     """Play many policies on the same arms with the same seeds, and compare reward and fairness.
 
-    Without --policy: all policies, the most rewarding first. Those that
-    cannot be played with these arms and this budget are listed below the table.
+    Without --policy: all policies with their usual settings, and merit-fair as
+    we recommend it, the most rewarding first. Those that cannot be played with
+    these arms and this budget are listed below the table.
     """
     from meritfair.core.seeding import fresh_seed
     from meritfair.simulation.comparison import SUFFIXES
@@ -86,7 +87,7 @@ def compare(
     files.report(
         as_json,
         lambda: {"settings": found.settings, "policies": found.table(), **about},
-        lambda: _show(found, always=against is not None),
+        lambda: _show(found, always=against is not None, accounts=bool(players or slacks)),
     )
 
 
@@ -101,14 +102,18 @@ _SHOWN = ("intervention_benefit", "price_of_fairness", "fairness_regret", "gini"
 _WITH_ACCOUNTS = ("intervention_benefit", "fairness_regret", "gini", "longest_wait", *ACCOUNTS)  # in 80 columns
 
 
-def _show(found: Comparison, *, always: bool) -> None:
+def _show(found: Comparison, *, always: bool, accounts: bool) -> None:
+    """Print the table of measures, with accounts if policies or slacks were asked for, and that of differences."""
     from meritfair.simulation.comparison import ORACLE
+    from meritfair.simulation.players import RECIPE, RECOMMENDED
 
     names = {label: policy_cell(label) + f" {ORACLE}" * (label in found.oracles) for label in found.runs}
-    shown = _WITH_ACCOUNTS if found.has_accounts else _SHOWN
+    shown = _WITH_ACCOUNTS if accounts and found.has_accounts else _SHOWN
     rows = [[names[label], *measure_cells(measures, shown)] for label, measures in found.measures.items()]
-    oracle = f"{ORACLE}: knows the true arms." if found.oracles else ""
-    print_measures(shown, rows, found.description, "policy", intervals=found.none.runs > 1, more=oracle)
+    more = [f"{ORACLE}: knows the true arms."] if found.oracles else []
+    if not accounts and RECOMMENDED in found.runs:
+        more.append(f"{RECOMMENDED}: {RECIPE}.")
+    print_measures(shown, rows, found.description, "policy", intervals=found.none.runs > 1, more=" ".join(more))
     if found.none.runs > 1 or always:
         _show_differences(found, names)
     for label, reason in found.skipped.items():

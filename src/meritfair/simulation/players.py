@@ -19,6 +19,10 @@ from meritfair.policies.base import Policy
 from meritfair.simulation.simulate import make_policy
 
 
+RECOMMENDED = "recommended"  # the label under which our own recommendation is played beside all policies
+RECIPE = "merit-fair:design=exact,estimate=mean,slack=2"
+
+
 @dataclass(frozen=True)
 class Notes:
     """Why policies could not be played, if they may be skipped."""
@@ -41,21 +45,21 @@ def players_of(policies: Any, criterion: Criterion, confidence: Confidence, note
     """Return the policies to be compared, by label."""
     players: dict[str, Policy] = {}
     if policies is None:
-        for name in registry.names():
-            with notes.about(name):
-                players[name] = make_policy(name, criterion, confidence)
+        for label, policy in ({name: name for name in registry.names()} | {RECOMMENDED: RECIPE}).items():
+            with notes.about(label):
+                players[label] = make_policy(policy, criterion, confidence)
         return players
     if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, str) or not policies:
         raise InputError(f"policies must be a non-empty list, or a mapping of labels to policies, got {policies!r}")
     for key in policies:
         each = policies[key] if isinstance(policies, Mapping) else key
-        policy = make_policy(each, criterion, confidence)
-        label = str(key) if isinstance(policies, Mapping) or isinstance(each, str) else _label(policy)
+        made = make_policy(each, criterion, confidence)
+        label = str(key) if isinstance(policies, Mapping) or isinstance(each, str) else _label(made)
         if not (visible := "".join(label.split())) or not visible.isprintable():
             raise InputError(f"a label must be text that can be seen, without control characters, got {label!r}")
         if label in players:
             raise InputError(f"duplicate policy: {label}")
-        players[label] = policy
+        players[label] = made
     return players
 
 
