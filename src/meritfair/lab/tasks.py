@@ -41,7 +41,10 @@ _CURVE, _BY_ARM = "_by_episode", "_by_arm"  # how the names of columns end
 # What decides the numbers of a shard; what shows, audits or reports them does not.
 _SOURCES = (
     *(f"core/{name}.py" for name in ("arrays", "checks", "errors", "parsing", "sealed", "seeding")),
-    *(f"simulation/{name}.py" for name in ("bootstrap", "metrics", "playables", "problem", "run", "runner", "simulate")),
+    *(
+        f"simulation/{name}.py"
+        for name in ("bootstrap", "metrics", "playables", "problem", "run", "runner", "simulate")
+    ),
     *("datasets/*.py", "engine/*.py", "model/*.py", "policies/*.py", "lab/spec.py", "lab/tasks.py"),
 )
 

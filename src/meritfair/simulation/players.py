@@ -18,7 +18,6 @@ from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.simulation.simulate import make_policy
 
-
 RECOMMENDED = "recommended"  # the label under which our own recommendation is played beside all policies
 RECIPE = "merit-fair:design=exact,estimate=mean,slack=2"
 
