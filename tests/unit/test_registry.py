@@ -354,11 +354,11 @@ def test_a_package_cannot_take_the_name_of_another_policy(install: Any) -> None:
 
 
 def test_all_policies_are_compared_but_for_the_broken_ones(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = {name: registry.policy_class(name) for name in ("none", "whittle", "random")}
+    few = {name: registry.policy_class(name) for name in ("none", "whittle", "merit-fair")}
     monkeypatch.setattr(registry, "_POLICIES", few)
     install({"broken": "plugin:Nobody", "everyone": "plugin:Everyone"})
     found = mf.compare(ARMS, **QUICK)
-    assert list(found.runs) == ["none", "whittle", "random", "everyone"]
+    assert list(found.runs) == ["none", "whittle", "merit-fair", "everyone", "recommended"]
     assert list(found.skipped) == ["broken"]
     assert "the policy 'broken', plugin:Nobody, could not be loaded" in found.skipped["broken"]
 

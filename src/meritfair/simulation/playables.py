@@ -163,13 +163,8 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class LearnedTimed:
-    """A timed lottery that the engine plans for itself."""
-
-    rule: Rule
-    stages: Stages
-    floor: FloatArray
-    cap: FloatArray
+class LearnedTimed(Learned):
+    """The same as a timed lottery."""
 
     def play_run(
         self, _run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray
