@@ -123,8 +123,8 @@ class TimedLottery(Plan):
         due = _in_all(self.lottery.due(now.entitled, budget, now.most_due), most)
         odds, least, most_given = self._wanted(due, now)
         given = given_exposure(odds, now.account, due, self.slack, most, now.free, least, most_given)
-        pulled = draw_exposures(np.clip(given, 0.0, 1.0), rng=rng, design=self.lottery.design)[0]
-        return Step(np.clip(given, 0.0, 1.0), pulled, now.memory, due)
+        pulled = draw_exposures(given, rng=rng, design=self.lottery.design)[0]
+        return Step(given, pulled, now.memory, due)
 
     def _wanted(self, due: FloatArray, now: Situation) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the odds that are wanted for each arm at its state, and between which bounds.
