@@ -33,6 +33,7 @@ from meritfair.cli.show import print_note, print_table
 from meritfair.core.progress import progress_bar
 from meritfair.datasets import instances
 from meritfair.policies import Lottery, TimedLottery
+from meritfair.simulation.metrics import intervention_benefit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -334,16 +335,18 @@ def _learned_row(arms: tuple[mf.Arms, ...], budget: int, episodes: int) -> list[
 def programme(quick: bool) -> None:
     """Show the intervention benefit of whole programmes, by their number of rounds."""
     numbers, n_instances, rows = ROUNDS[:3] if quick else ROUNDS, 5 if quick else 30, []
+    learned = [mf.MeritFair(merit=MERIT, estimate="mean", design="exact", slack=B) for B in (0.0, 2.0)]
+    known = [mf.FairOracle(merit=MERIT, design="exact", slack=B) for B in (0.0, 2.0)]
     with progress_bar(len(DATASETS) * len(numbers)) as begin:
         for name in DATASETS:
-            learned, known = [], [""]
+            cells = []
             for rounds in numbers:
                 begin(f"{name}, {rounds:,} rounds")
                 repeats = 1 if quick else max(3, 10_000 // rounds)
                 arms = instances(name, 20, n_instances, authors=True, budget=4) * repeats
-                cells, known = _programme(arms, 4, rounds)
-                learned.append(cells)
-            for slack, row in zip(("0", "2"), zip(*learned, known, strict=True), strict=True):
+                cells.append(_programme(arms, learned, 4, rounds))
+            cells.append(_programme(arms, known, 4, numbers[-1]))
+            for slack, row in zip(("0", "2"), zip(*cells, strict=True), strict=True):
                 rows.append([name, slack, *row])
     columns = ["data set", "slack", *(f"{rounds:,}" for rounds in numbers), "known"]
     print_table(columns, rows, "A programme that starts from nothing: intervention benefit, by rounds")
@@ -354,23 +357,16 @@ def programme(quick: bool) -> None:
     )
 
 
-def _programme(arms: tuple[mf.Arms, ...], budget: int, rounds: int) -> tuple[list[str], list[str]]:
-    """Return the intervention benefit without slack and with a slack of 2, learned and with known arms."""
+def _programme(arms: tuple[mf.Arms, ...], policies: Sequence[mf.Policy], budget: int, rounds: int) -> list[str]:
+    """Return the intervention benefit of each policy over that many rounds."""
     episodes = min(rounds, 1000)
     how: dict[str, Any] = {"budget": budget, "episodes": episodes, "horizon": rounds // episodes, "seed": 1}
 
-    def reward(policy: mf.Policy) -> float:
-        return float(mf.simulate(arms, policy, carry_states=True, **how).reward.sum())
+    def reward(policy: mf.Policy) -> IntArray:
+        return np.asarray(mf.simulate(arms, policy, carry_states=True, **how).reward.sum(axis=1))
 
-    lowest, highest = reward(mf.NoAction()), reward(mf.Whittle())
-    kinds: tuple[dict[str, Any], ...] = ({"slack": 0.0}, {"slack": 2.0})
-    learned = [mf.MeritFair(merit=MERIT, estimate="mean", design="exact", **each) for each in kinds]
-    known = [mf.FairOracle(merit=MERIT, design="exact", **each) for each in kinds]
-
-    def benefits(policies: Sequence[mf.Policy]) -> list[str]:
-        return [f"{(reward(policy) - lowest) / (highest - lowest):.3f}" for policy in policies]
-
-    return benefits(learned), benefits(known)
+    none, best = reward(mf.NoAction()), reward(mf.Whittle())
+    return [f"{intervention_benefit(reward(policy), none, best).mean:.3f}" for policy in policies]
 
 
 def main() -> None:

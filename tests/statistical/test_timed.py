@@ -17,10 +17,10 @@ import meritfair as mf
 from meritfair.core.arrays import BoolArray, FloatArray
 from meritfair.engine.accounts import give_once
 from meritfair.model.rules import Rules
-from meritfair.policies import Lottery, Plan, TimedLottery
-from meritfair.policies.base import Policy
+from meritfair.policies import Lottery, TimedLottery
 from meritfair.policies.view import View
 from reference.compiled import kernel_of_tests
+from reference.planned import Planned
 from reference.timed import Outcome, Programme, play
 
 pytestmark = pytest.mark.slow
@@ -28,22 +28,6 @@ pytestmark = pytest.mark.slow
 RUNS, STEPS, FAR = 2000, 100, 5.0
 ARMS = np.random.default_rng(11).uniform(0.05, 0.95, (5, 2, 2))
 MERIT = np.exp(np.linspace(-0.7, 0.7, 5))
-
-
-class Planned(Policy):
-    """One plan for all episodes."""
-
-    name = "planned"
-    plans_once = True
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-
-    def plan(self, view: View) -> Plan:
-        return self._plan
-
-    def settings(self) -> dict[str, Any]:
-        return {}
 
 
 def programme(budgets: tuple[int, ...], slack: float, rules: Rules, **more: Any) -> Programme:
@@ -58,7 +42,7 @@ def engine(it: Programme, seed: int = 5) -> Outcome:
     budget: Any = it.budgets if len(it.budgets) > 1 else it.budgets[0]
     run = mf.simulate(
         mf.Arms(it.transitions),
-        Planned(plan),
+        Planned(plan, once=True),
         budget=budget,
         episodes=1,
         horizon=STEPS,
@@ -120,7 +104,7 @@ def test_without_slack_runs_have_the_law_of_the_lottery(design: str) -> None:
     arms, lottery = mf.Arms(ARMS), Lottery(MERIT, design)
     how: dict[str, Any] = {"budget": 2, "episodes": 1, "horizon": STEPS, "runs": RUNS}
     timed, blind, late = (
-        mf.simulate(arms, Planned(plan), seed=seed, **how)
+        mf.simulate(arms, Planned(plan, once=True), seed=seed, **how)
         for plan, seed in ((TimedLottery(lottery, ARMS, 0.0), 8), (lottery, 9), (TimedLottery(lottery, ARMS, 0.2), 8))
     )
 
@@ -153,7 +137,7 @@ MILLION = 1_000_000
 def test_accounts_of_known_arms_keep_within_the_slack_for_a_million_steps(design: str, slack: float) -> None:
     arms = mf.Arms(np.random.default_rng(12).random((8, 2, 2)))
     plan = TimedLottery(Lottery(np.exp(np.linspace(-1, 1, 8)), design, 0.1, 0.7), arms.transitions, slack)
-    run = mf.simulate(arms, Planned(plan), budget=3, episodes=100, horizon=MILLION // 100, seed=1)
+    run = mf.simulate(arms, Planned(plan, once=True), budget=3, episodes=100, horizon=MILLION // 100, seed=1)
     assert np.abs(run.account_range).max() <= slack + 1e-9
     assert np.abs(run.account_range).max() > 0.9 * slack - 1e-9  # it is used
     np.testing.assert_allclose(run.given[0], MILLION * plan.exposure(3), rtol=0, atol=slack + 1e-4)

@@ -15,11 +15,10 @@ from meritfair.engine.chains import Chains, new_chains, walk
 from meritfair.engine.coins import Coins, count_word, make_coins, move, new_coins
 from meritfair.engine.counting import Tally, new_tally
 from meritfair.engine.random import new_source
-from meritfair.policies.base import Policy
 from meritfair.policies.plans import Lottery, Plan, PriorityTable, Rotation
 from meritfair.policies.step_learner import StepLearner
-from meritfair.policies.view import View
 from reference.compiled import kernel_of_tests
+from reference.planned import Planned
 
 
 def _rank(
@@ -36,21 +35,6 @@ def _learn(memory: FloatArray, states: IntArray, pulls: IntArray, following: Int
 
 def _explore(_memory: FloatArray, step: int) -> float:
     return 1.0 / (1.0 + step)
-
-
-class Planned(Policy):
-    """One plan, made once for all episodes or again for each."""
-
-    name = "planned"
-
-    def __init__(self, plan: Plan, once: bool) -> None:
-        self._plan, self.plans_once = plan, once
-
-    def plan(self, view: View) -> Plan:
-        return self._plan
-
-    def settings(self) -> dict[str, Any]:
-        return {}
 
 
 def plans(n_arms: int, budget: int) -> Iterator[Plan]:

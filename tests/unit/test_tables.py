@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +18,10 @@ from meritfair.engine.counting import Tally, new_tally
 from meritfair.engine.random import new_source
 from meritfair.engine.steps import NO_GROUPS, StepPlan, Steps, choosing, new_steps
 from meritfair.engine.tables import play_by_table, table_order
-from meritfair.policies.base import Policy
-from meritfair.policies.plans import Plan, PriorityTable
+from meritfair.policies.plans import PriorityTable
 from meritfair.policies.step_learner import StepLearner
-from meritfair.policies.view import View
 from reference.compiled import kernel_of_tests
+from reference.planned import Planned
 
 
 @kernel_of_tests
@@ -137,19 +135,6 @@ def test_ties_between_arms_of_different_states_are_broken_alike() -> None:
     assert stats.chisquare(times).pvalue > 1e-5
 
 
-class _Planned(Policy):
-    name = "planned"
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-
-    def plan(self, view: View) -> Plan:
-        return self._plan
-
-    def settings(self) -> dict[str, Any]:
-        return {}
-
-
 def _look_up(
     memory: FloatArray, states: IntArray, _pulled: IntArray, _step: int, _exploring: bool, index: FloatArray
 ) -> None:
@@ -164,7 +149,7 @@ def test_without_ties_a_table_has_the_outcome_of_ranking_at_every_step(n_arms: i
     arms = mf.datasets.synthetic(n_arms=n_arms, seed=1)
     for budget in (1, n_arms // 3, n_arms - 1):
         one, other = (
-            mf.simulate(arms, _Planned(plan), budget=budget, episodes=3, horizon=150, seed=2)
+            mf.simulate(arms, Planned(plan, once=False), budget=budget, episodes=3, horizon=150, seed=2)
             for plan in (PriorityTable(table), StepLearner(table, _look_up))
         )
         np.testing.assert_array_equal(one.visits, other.visits)

@@ -111,7 +111,7 @@ def _show(found: Comparison, *, always: bool, accounts: bool) -> None:
     shown = _WITH_ACCOUNTS if accounts and found.has_accounts else _SHOWN
     rows = [[names[label], *measure_cells(measures, shown)] for label, measures in found.measures.items()]
     more = [f"{ORACLE}: knows the true arms."] if found.oracles else []
-    if not accounts and RECOMMENDED in found.runs:
+    if RECOMMENDED in found.runs:
         more.append(f"{RECOMMENDED}: {RECIPE}.")
     print_measures(shown, rows, found.description, "policy", intervals=found.none.runs > 1, more=" ".join(more))
     if found.none.runs > 1 or always:

@@ -13,6 +13,13 @@ PAPER, BERNSTEIN, KL = range(3)  # kinds of ball
 LOTTERY, GREEDY, FIXED = range(3)
 SEQUENTIAL, EXACT, SYSTEMATIC, ROTATION = range(4)  # how arms are drawn
 
+# Of timed lotteries; `meritfair.model.accounts` has the formulas.
+LEAD = 12.0  # log odds by which the better state leads, where a pull matters most
+ZEAL = 16.0  # how much is explored
+LITTLE = 1e-3  # what the time of a pull matters at least
+FAINT = 1e-3  # wanted exposures are kept this far from 0 and 1, so that accounts can move them
+EQUAL = 1e-15  # rates that differ by less, relative to their sum, differ by rounding
+
 
 class MeritRule(NamedTuple):
     """A merit function that is compiled: its kind and two settings."""
@@ -20,6 +27,9 @@ class MeritRule(NamedTuple):
     kind: int
     first: float
     second: float
+
+
+NO_MERIT = MeritRule(EXPONENTIAL, 0.0, 0.0)  # where none is needed, or it is not compiled
 
 
 class BallRule(NamedTuple):

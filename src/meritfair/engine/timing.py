@@ -6,12 +6,7 @@ import math
 
 from meritfair.core.arrays import FloatArray
 from meritfair.engine.compiling import part
-
-LEAD = 12.0  # log odds by which the better state leads, where a pull matters most
-FAINT = 1e-3  # wanted exposures are kept this far from 0 and 1, so that accounts can move them
-ZEAL = 16.0  # how much is explored
-LITTLE = 1e-3  # what the time of a pull matters at least
-_EQUAL = 1e-15  # rates that differ by less, relative to their sum, differ by rounding
+from meritfair.engine.rules import EQUAL, FAINT, LEAD, LITTLE, ZEAL
 
 
 @part
@@ -19,7 +14,7 @@ def best_by_state(p00: float, p01: float, p10: float, p11: float, e: float) -> t
     """Return the best chances of a pull in the bad and in the good state, for exposure e in the long run."""
     unpulled = p00 + (1.0 - p10)  # how fast the arm forgets its state under each action
     pulled = p01 + (1.0 - p11)
-    if abs(pulled - unpulled) <= _EQUAL * (pulled + unpulled) or e == 1.0:
+    if abs(pulled - unpulled) <= EQUAL * (pulled + unpulled) or e == 1.0:
         return e, e
     bad_first = pulled > unpulled
     excess = e * p01 - (1.0 - e) * (1.0 - p10) if bad_first else e * (1.0 - p11) - (1.0 - e) * p00

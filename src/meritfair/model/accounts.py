@@ -16,14 +16,10 @@ import numpy.typing as npt
 from meritfair.core.arrays import BoolArray, FloatArray
 from meritfair.core.checks import check_number, check_whole, float_array
 from meritfair.core.errors import InputError
+from meritfair.engine.rules import FAINT, LEAD, LITTLE, ZEAL
 from meritfair.model.benefit import benefit_gradient
 from meritfair.model.counts import Counts
 from meritfair.model.timing import state_exposure
-
-_LEAD = 12.0  # log odds by which the better state leads, where a pull matters most
-_ZEAL = 16.0  # how much is explored
-_LITTLE = 1e-3  # what the time of a pull matters at least
-_FAINT = 1e-3  # wanted exposures are kept this far from 0 and 1, so that accounts can move them
 
 
 def check_slack(value: Any) -> float:
@@ -64,7 +60,7 @@ def wanted_odds(transitions: npt.ArrayLike | None, due: npt.ArrayLike) -> FloatA
         return np.stack([_odds(e), _odds(e)], axis=-1)
     P = np.asarray(transitions, np.float64)
     lead = _matters(P)
-    lead = np.exp(_LEAD * np.minimum(1.0, np.sqrt(np.abs(lead))) * np.where(lead >= 0, 1.0, -1.0))
+    lead = np.exp(LEAD * np.minimum(1.0, np.sqrt(np.abs(lead))) * np.where(lead >= 0, 1.0, -1.0))
     return np.asarray(_odds(state_exposure(P, e)) * np.stack([lead, 1 / lead], axis=-1))
 
 
@@ -94,7 +90,7 @@ def exploration(counts: Counts) -> FloatArray:
     """
     P = counts.mean
     error = np.abs(benefit_gradient(P)) * np.sqrt(P * (1 - P) / (1 + counts.visits))
-    most = _ZEAL / np.sqrt(np.abs(_matters(P)) + _LITTLE)
+    most = ZEAL / np.sqrt(np.abs(_matters(P)) + LITTLE)
     return np.asarray(error * np.minimum(1 / error.sum(axis=(-2, -1)), most)[..., None, None])
 
 
@@ -107,7 +103,7 @@ def _matters(transitions: FloatArray) -> FloatArray:
 
 def _odds(exposure: FloatArray) -> FloatArray:
     """Return the odds of exposures, which are kept away from 0 and 1."""
-    kept = np.clip(exposure, _FAINT, 1 - _FAINT)
+    kept = np.clip(exposure, FAINT, 1 - FAINT)
     return np.asarray(kept / (1 - kept))
 
 

@@ -48,9 +48,8 @@ import numpy.typing as npt
 from meritfair.core.arrays import BoolArray, FloatArray
 from meritfair.core.checks import probabilities
 from meritfair.core.errors import InputError
+from meritfair.engine.rules import EQUAL
 from meritfair.model.benefit import by_state_and_action
-
-_EQUAL = 1e-15  # rates that differ by less, relative to their sum, differ by rounding
 
 
 class _Timing(NamedTuple):
@@ -173,7 +172,7 @@ def _timing(transitions: npt.ArrayLike, exposure: npt.ArrayLike) -> _Timing:
     difference = rate[..., 1] - rate[..., 0]
     bad_first = difference >= 0
     y = np.where(bad_first, e * enter[..., 1] - (1 - e) * leave[..., 0], e * leave[..., 1] - (1 - e) * enter[..., 0])
-    blind = np.abs(difference) <= _EQUAL * rate.sum(axis=-1)
+    blind = np.abs(difference) <= EQUAL * rate.sum(axis=-1)
     return _Timing(e, (rate[..., 0], rate[..., 1]), y, bad_first, blind)
 
 

@@ -37,14 +37,13 @@ from meritfair.engine.episodes import (
 )
 from meritfair.engine.rules import (
     EXACT,
-    EXPONENTIAL,
     FIXED,
     GREEDY,
+    NO_MERIT,
     OPTIMISTIC,
     PESSIMISTIC,
     SEQUENTIAL,
     BallRule,
-    MeritRule,
     Rule,
 )
 from meritfair.engine.steps import (
@@ -65,7 +64,6 @@ from meritfair.policies.timed import TimedLottery, with_accounts
 from meritfair.simulation.problem import Problem
 
 _Array = TypeVar("_Array", FloatArray, IntArray)
-_NO_MERIT = MeritRule(EXPONENTIAL, 0.0, 0.0)
 _NO_STAGES = Stages(*[0] * len(Stages._fields))
 
 
@@ -122,6 +120,7 @@ class OpenLoop:
 
     def play_episode(self, t: int, run: int, settings: RunSettings, at: Episode) -> None:
         play_episode(settings, self.stages, self.shares.weights[run], at.state, at.measures, at.pulled, t)
+        at.state.accounts.total[:] += at.pulled
 
 
 @dataclass(frozen=True)
@@ -139,6 +138,7 @@ class StepByStep:
     def play_episode(self, t: int, run: int, settings: RunSettings, at: Episode) -> None:
         play_steps(settings, self.plans[run], at.state, at.steps, at.measures, at.pulled, at.control, t, t + 1)
         _check_reward(int(at.measures.reward[t]))
+        at.state.accounts.total[:] += at.pulled
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class LearnedTimed(Learned):
-    """The same as a timed lottery."""
+    """A timed lottery that the engine plans for itself."""
 
     def play_run(
         self, _run: int, settings: RunSettings, state: RunState, measures: Measures, control: IntArray
@@ -179,7 +179,7 @@ class LearnedTimed(Learned):
         play_timed_run(settings, rule, self.stages, shares, *rest)
 
 
-Playable: TypeAlias = Learned | OpenLoop | StepByStep | Timed | LearnedTimed
+Playable: TypeAlias = Learned | OpenLoop | StepByStep | Timed
 
 
 def room_for_steps(state: RunState) -> Steps:
@@ -193,7 +193,7 @@ def _check_reward(reward: int) -> None:
         raise InputError(f"rank must set a number for each arm, got nan at step {-1 - reward}")
 
 
-def learned(rule: Rule, criterion: Criterion, problem: Problem) -> Learned | LearnedTimed:
+def learned(rule: Rule, criterion: Criterion, problem: Problem) -> Learned:
     """Return how the engine plays whole runs of a policy that it plans for."""
     N, K = problem.n_arms, problem.budget
     floor, cap = criterion.bounds(N, K)
@@ -221,7 +221,7 @@ def playable(plan: Plan, problem: Problem, memory: FloatArray | None = None) -> 
     if problem.restricted:
         plan = _restricted(plan, problem)
     weights = None if problem.restricted else plan.weights(K)
-    fixed = Rule(FIXED, OPTIMISTIC, plan.drawn_by, problem.confidence.rule(), _NO_MERIT)
+    fixed = Rule(FIXED, OPTIMISTIC, plan.drawn_by, problem.confidence.rule(), NO_MERIT)
     if weights is not None:
         rows = (_rows(np.asarray(x), (runs, N)) for x in (weights, plan.share(K), exposure_of(plan, problem)))
         return OpenLoop(fixed, stages(N, K, plan.drawn_by), Shares(*rows))

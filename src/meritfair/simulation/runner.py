@@ -31,12 +31,7 @@ from meritfair.engine.episodes import (
     new_states,
 )
 from meritfair.engine.rounds import new_rounds
-from meritfair.engine.rules import (
-    EXPONENTIAL,
-    GREEDY,
-    POOLED,
-    MeritRule,
-)
+from meritfair.engine.rules import GREEDY, NO_MERIT, POOLED
 from meritfair.model.benefit import benefit
 from meritfair.model.confidence import Ball
 from meritfair.model.counts import Counts
@@ -49,7 +44,6 @@ from meritfair.simulation import metrics
 from meritfair.simulation.playables import (
     Episode,
     Playable,
-    Timed,
     exposure_of,
     learned,
     playable,
@@ -59,7 +53,6 @@ from meritfair.simulation.playables import (
 from meritfair.simulation.problem import Problem
 
 _GLANCE = 0.1  # seconds between looks at how far the runs are
-_NO_MERIT = MeritRule(EXPONENTIAL, 0.0, 0.0)
 
 
 def play(
@@ -100,7 +93,7 @@ class _Runs:
 
     def settings(self, run: int) -> RunSettings:
         p = self.problem
-        merit = p.criterion.merit.rule() or _NO_MERIT
+        merit = p.criterion.merit.rule() or NO_MERIT
         fair = self.fair_share[run], self.fair_exposure[run]
         return RunSettings(*fair, p.budget, p.mean_budget, p.horizon, p.carry_states, self.ball, merit)
 
@@ -240,9 +233,6 @@ def _play_by_episode(runs: _Runs, workers: int, progress: Callable[[int, int], N
             how = playable(plan, problem, memory)
             list(pool.map(how.play_episode, repeat(t), numbers, settings, at))
             memory = how.learned
-            if not isinstance(how, Timed):
-                for each in at:
-                    each.state.accounts.total[:] += each.pulled
             _measure_plan(runs, t, plan, pulled, counts)
             runs.control[:, 0] = t + 1
             runs.tell(progress)
