@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from meritfair.core.arrays import FloatArray
 from meritfair.core.errors import InputError
+from meritfair.engine.accounts import give_once
 from meritfair.model.accounts import account_pull, given_exposure
 from reference.accounts import plain_given
 
@@ -61,6 +62,22 @@ def test_accounts_stay_within_the_slack_for_any_states(slack: float, states: str
             assert np.abs(account).max() <= slack + 1e-9
             assert abs(given_now.sum() - budget) < 1e-9
         assert n_arms == budget or np.abs(account).max() > 0.01 * slack  # it makes use of the slack
+
+
+def test_what_is_given_does_not_depend_on_where_arrays_are_in_memory() -> None:
+    """Not in the last bit: a learner that is loaded resumes exactly, and a run is the same each time."""
+    rng, n_arms = np.random.default_rng(5), 6
+    due = np.array([0.43, 0.23, 0.38, 0.28, 0.35, 0.33])
+    account, odds = rng.uniform(-0.5, 0.5, n_arms), np.exp(rng.normal(0, 6, n_arms))
+    memory, found = np.zeros(200), set()
+    for _ in range(500):
+        firsts = np.cumsum(n_arms + rng.integers(0, 5, 8))[rng.permutation(8)]
+        arrays = [memory[first : first + n_arms] for first in firsts]
+        for array, values in zip(arrays, (0, odds, 0, 0, 0, 1, account, due), strict=True):
+            array[:] = values
+        give_once(*arrays, np.ones(n_arms, np.bool_), 0.5, 2, account_pull(0.5))
+        found.add(arrays[0].tobytes())
+    assert len(found) == 1
 
 
 def test_no_slack_is_what_is_due() -> None:

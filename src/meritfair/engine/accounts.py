@@ -143,7 +143,8 @@ def give(given: FloatArray, odds: FloatArray, low: FloatArray, high: FloatArray,
 
     Return the scale of the odds that was found; `scale` is a first guess.
     """
-    scale = _find_scale(given, odds, low, high, budget, scale)
+    scale = _find_scale(odds, low, high, budget, scale)
+    _set_at(given, odds, low, high, scale)
     _share_rest(given, low, high, budget)
     return scale
 
@@ -171,17 +172,15 @@ def give_under_rules(
 
 
 @part
-def _find_scale(
-    given: FloatArray, odds: FloatArray, low: FloatArray, high: FloatArray, budget: float, scale: float
-) -> float:
-    """Set the exposures of the scale at which they come close to the budget; return it.
+def _find_scale(odds: FloatArray, low: FloatArray, high: FloatArray, budget: float, scale: float) -> float:
+    """Return the scale at which exposures come close to the budget.
 
     Newton's method can go to and fro between the sides of a kink. Where a step leaves more than half of what was
     missing, and both sides are known, the next is in their middle.
     """
     below, above, stride, before = 0.0, np.inf, 1.0, np.inf
     for _ in range(_STEPS):
-        total, slope = _give_at(given, odds, low, high, scale)
+        total, slope = _sum_at(odds, low, high, scale)
         missing = budget - total
         if abs(missing) <= _CLOSE:
             break
@@ -204,19 +203,24 @@ def _find_scale(
 
 
 @summing
-def _give_at(
-    given: FloatArray, odds: FloatArray, low: FloatArray, high: FloatArray, scale: float
-) -> tuple[float, float]:
-    """Set the exposures of a scale; return their sum, and its slope by the logarithm of the scale."""
+def _sum_at(odds: FloatArray, low: FloatArray, high: FloatArray, scale: float) -> tuple[float, float]:
+    """Return the sum of the exposures of a scale, and its slope by the logarithm of the scale."""
     total = slope = 0.0
-    for arm in range(len(given)):
+    for arm in range(len(odds)):
         weight = odds[arm] * scale
         wanted = weight / (1.0 + weight)
         exposure = min(high[arm], max(low[arm], wanted))
-        given[arm] = exposure
         total += exposure
         slope += wanted * (1.0 - wanted) if exposure == wanted else 0.0
     return total, slope
+
+
+@part
+def _set_at(given: FloatArray, odds: FloatArray, low: FloatArray, high: FloatArray, scale: float) -> None:
+    """Set the exposures of a scale."""
+    for arm in range(len(given)):
+        weight = odds[arm] * scale
+        given[arm] = min(high[arm], max(low[arm], weight / (1.0 + weight)))
 
 
 @part

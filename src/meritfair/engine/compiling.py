@@ -273,7 +273,11 @@ def part(function: _Function) -> _Function:
 
 
 def summing(function: _Function) -> _Function:
-    """Compile a part whose sums may be added up in any order, so that its loops become vector instructions."""
+    """Compile a part whose sums may be added up in any order, so that its loops become vector instructions.
+
+    It must change no array: then the order is the same each time. A loop that writes, too, would be played one by one
+    where arrays happen to lie close together in memory.
+    """
     compiled: _Function = _compile(
         function, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc", "nsz"}, **_OPTIONS
     )
