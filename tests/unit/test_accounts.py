@@ -72,11 +72,11 @@ def test_what_is_given_does_not_depend_on_where_arrays_are_in_memory() -> None:
     memory, found = np.zeros(200), set()
     for _ in range(500):
         firsts = np.cumsum(n_arms + rng.integers(0, 5, 8))[rng.permutation(8)]
-        arrays = [memory[first : first + n_arms] for first in firsts]
-        for array, values in zip(arrays, (0, odds, 0, 0, 0, 1, account, due), strict=True):
-            array[:] = values
-        give_once(*arrays, np.ones(n_arms, np.bool_), 0.5, 2, account_pull(0.5))
-        found.add(arrays[0].tobytes())
+        given_now, wanted, low, high, least, most, owed, e = (memory[first : first + n_arms] for first in firsts)
+        wanted[:], least[:], most[:], owed[:], e[:] = odds, 0.0, 1.0, account, due
+        everyone = np.ones(n_arms, np.bool_)
+        give_once(given_now, wanted, low, high, least, most, owed, e, everyone, 0.5, 2, account_pull(0.5))
+        found.add(given_now.tobytes())
     assert len(found) == 1
 
 
