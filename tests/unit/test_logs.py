@@ -296,10 +296,9 @@ SOME = "Ada,1,0,1\nAda,2,1,0\n"
         (HEADER + SOME + "Ada,inf,1,0\n", "line 4, column round: must lie between"),
         (
             HEADER + SOME + "Ada,3,2,0\n",
-            "line 4, column state: must be 0 (bad) or 1 (good), or false or true, got '2'",
+            "line 4, column state: must be 0 (bad) or 1 (good), or false or true, or empty if not observed, got '2'",
         ),
-        (HEADER + SOME + "Ada,3,good,0\n", "or false or true, got 'good'"),
-        (HEADER + SOME + "Ada,3,,0\n", "line 4, column state: must be 0 (bad) or 1 (good), or false or true, got ''"),
+        (HEADER + SOME + "Ada,3,good,0\n", "or empty if not observed, got 'good'"),
         (
             HEADER + SOME + "Ada,3,1,-1\n",
             "line 4, column action: must be 0 (not pulled) or 1 (pulled), or false or true, "
@@ -338,9 +337,6 @@ def test_bad_parquet_is_refused_with_its_row(tmp_path: Path) -> None:
     pq.write_table(pa.table(columns), file)
     with pytest.raises(mf.FileError, match=r"line 1, column state: must be 0 \(bad\) or 1 \(good\).*got \[0\]"):
         read_log(file)
-    pq.write_table(pa.table({**columns, "state": [0, None]}), file)
-    with pytest.raises(mf.FileError, match=r"line 2, column state: .*got None"):
-        read_log(file)
     pq.write_table(pa.table({**columns, "state": [0, 1], "arm": ["a", "a"]}), file)
     with pytest.raises(mf.FileError, match=r"line 2, column round: .* 'a' .* round 1 .* line 1"):
         read_log(file)
@@ -371,8 +367,7 @@ def test_a_log_from_arrays() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ((["a"], [1], [2], [0]), "states must be 0 or 1, got 2 in row 0"),
-        ((["a"], [1], [np.nan], [0]), "states must be 0 or 1, got nan in row 0"),
+        ((["a"], [1], [2], [0]), "states must be 0 or 1, or -1 if not observed, got 2 in row 0"),
         ((["a", "a"], [1, 2], [0, 1], [0, 3]), "actions must be 0 or 1, or -1 if not recorded, got 3 in row 1"),
         ((["a"], [1.5], [0], [0]), "rounds must hold whole numbers below 2^53, got 1.5"),
         ((["a"], [np.nan], [0], [0]), "rounds must hold whole numbers below 2^53, got nan"),
@@ -392,3 +387,65 @@ def test_bad_arrays_are_refused(columns: tuple[Any, Any, Any, Any], message: str
     with pytest.raises(mf.InputError) as caught:
         StateLog(*columns)
     assert message in str(caught.value)
+
+
+def test_states_that_were_not_observed_leave_gaps_with_known_actions() -> None:
+    log = StateLog(
+        ["a"] * 6 + ["b"] * 4 + ["c"] * 3,
+        [1, 2, 3, 4, 5, 6, 1, 2, 4, 5, 1, 2, 3],
+        [None, 0, None, None, 1, 1, 1, None, None, 0, None, 1, None],
+        [1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 1, 0, 1],
+    )
+    assert (log.transitions, log.gaps, log.unobserved) == (1, 2, 7)  # that of b has a round without a row
+    gaps = log.bridged
+    assert (gaps.arm.tolist(), gaps.start.tolist(), gaps.end.tolist()) == ([0], [0], [1])
+    assert (gaps.actions.tolist(), gaps.lengths.tolist()) == ([1, 0, 1], [3])
+    assert repr(log) == "StateLog(13 rows of 3 arms: 1 transition, 2 gaps, 1 of them bridged)"
+    assert log.counts.visits.sum() == 1
+
+
+def test_rounds_without_a_row_can_mean_that_an_arm_was_not_pulled() -> None:
+    days = np.array(["2026-03-02", "2026-03-09", "2026-03-30"], "datetime64[D]")
+    log = StateLog(["a"] * 3, days, [0, 1, 1], [1, 1, 0], exposure=[0.2, 0.3, 0.4], absent="not pulled")
+    assert (log.added, log.transitions, len(log)) == (2, 1, 5)
+    assert log.bridged.actions.tolist() == [1, 0, 0]
+    assert np.isnan(log.exposure[2:4]).all()
+    assert log.dates is not None
+    assert str(log.dates[3]) == "2026-03-23"
+    same = StateLog(["a"] * 3, [0, 1, 4], [0, 1, 1], [1, 1, 0], absent="not pulled")
+    assert same.rounds.tolist() == log.rounds.tolist()
+    with pytest.raises(mf.InputError, match="row 1, action: is empty, but the arm 'a' has its next round, 4, in row 2"):
+        StateLog(["a"] * 3, [0, 1, 4], [0, 1, 1], [1, None, 0], absent="not pulled")
+    with pytest.raises(mf.InputError, match="absent must be"):
+        StateLog(["a"], [0], [0], [1], absent="none")
+
+
+def test_columns_of_draws_and_features(tmp_path: Path) -> None:
+    file = tmp_path / "log.csv"
+    head = "arm,round,state,action,exposure,drawn,due,district,age\n"
+    file.write_text(head + "a,1,0,1,0.5,0,.4,north,30\na,2,1,0,,,,north,30\nb,1,,0,.5,0,.6,,41\n")
+    log = read_log(file, ["district", "age"])
+    assert log.exposure is not None
+    assert log.due is not None
+    assert log.drawn is not None
+    assert log.exposure[[0, 2]].tolist() == [0.5, 0.5]
+    assert np.isnan(log.exposure[1])
+    assert log.due[0] == 0.4
+    assert log.drawn.tolist() == [0, -1, 0]
+    assert log.features == {"district": ("north", ""), "age": ("30", "41")}
+    for text, message in (
+        ("a,1,0,1,1.5,0,.4,north,30\n", "line 2, column exposure: must lie between 0 and 1, got '1.5'"),
+        ("a,1,0,1,x,0,.4,north,30\n", "line 2, column exposure: must be a number, got 'x'"),
+        ("a,1,0,1,.5,2,.4,north,30\n", "line 2, column drawn: must be 0 or 1, or false or true, got '2'"),
+        (
+            "a,1,0,1,.5,1,.4,north,30\na,2,0,1,.5,1,.4,south,30\n",
+            "line 3, column district: the arm 'a' has 'south' here, but 'north' in line 2",
+        ),
+    ):
+        file.write_text(head + text)
+        with pytest.raises(mf.FileError) as caught:
+            read_log(file, ["district"])
+        assert message in str(caught.value)
+    with pytest.raises(mf.InputError, match="features must be columns of their own, got 'state'"):
+        read_log(file, ["state"])
+    assert StateLog(["a"], [1], [0], [1]).exposure is None

@@ -60,20 +60,25 @@ class Table:
             raise self.error(values.index(""), column, "the cell is empty")
         return values
 
-    def numbers(self, column: str, low: float, high: float) -> FloatArray:
-        """Return a column as numbers between the bounds."""
+    def numbers(self, column: str, low: float, high: float, *, may_be_empty: bool = False) -> FloatArray:
+        """Return a column as numbers between the bounds; empty cells are NaN where there may be some."""
         cells = self.columns[column]
+        if may_be_empty:
+            cells = [math.nan if _is_empty(cell) else cell for cell in cells]
         try:
             values = np.array([float(cell) for cell in cells])
         except (TypeError, ValueError):
             row = next(row for row, cell in enumerate(cells) if not _is_number(cell))
             raise self.error(row, column, f"must be a number, got {cells[row]!r}") from None
-        self._check(column, (values >= low) & (values <= high), f"must lie between {low:g} and {high:g}")
+        inside = (values >= low) & (values <= high)
+        if may_be_empty:
+            inside |= [cell is math.nan for cell in cells]
+        self._check(column, inside, f"must lie between {low:g} and {high:g}")
         return values
 
     def all_or_none(self, column: str, low: float, high: float) -> FloatArray | None:
         """Return a column as numbers between the bounds, or None if it is not there or all of its cells are empty."""
-        empty = np.array([str(cell).strip() in ("", "None", "nan") for cell in self.columns.get(column, ())])
+        empty = np.array([_is_empty(cell) for cell in self.columns.get(column, ())])
         if empty.all():
             return None
         if empty.any():
@@ -434,6 +439,10 @@ def _bit(text: str) -> int:
     if text in ("", "nan"):  # the latter is how a Parquet column of floats shows an empty cell
         return EMPTY
     return int(float(text)) if _is_number(text) and float(text) in (0.0, 1.0) else _WRONG
+
+
+def _is_empty(cell: Any) -> bool:
+    return str(cell).strip() in ("", "None", "nan")
 
 
 def _is_number(cell: Any) -> bool:

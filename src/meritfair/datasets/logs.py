@@ -1,19 +1,33 @@
-"""Records of what was done and what came of it: CSV or Parquet files with the columns arm, round, state, action.
+"""Records of what was done and what came of it: a row for each arm and round, in CSV or Parquet files.
 
-A row says in which state an arm was in a round, 0 (bad) or 1 (good), and whether it was pulled, 0 (no) or 1 (yes).
-What came of it is the state in the arm's row for the next round, so two such rows make one *transition*. Where the
-next round is missing there is a *gap*, and nothing is counted across it. Arms may join late and leave early, rows may
-come in any order, and other columns are ignored.
+======================  ============================================================================================
+column                  is
+======================  ============================================================================================
+``arm``                 a name
+``round``               a whole number, where the next round is one more, or a date
+``state``               the state at the start of the round, 0 (bad) or 1 (good); empty if it was not observed
+``action``              whether the arm was pulled in the round, 0 (no) or 1 (yes); empty if the next round has no row
+``exposure``            the probability with which the arm was drawn in the round; empty if it was not in the draw
+``drawn``               whether it was drawn, 0 or 1; by default the action. They differ where a draw was overridden
+``due``                 the exposure that it was due in the round, where that may differ from the one it was given
+any other               a feature of the arm, such as its district: the same in all its rows. Ignored unless asked for
+======================  ============================================================================================
 
-The last action before a gap, or of all, has no outcome yet: there the action may be empty.
+Every command reads these columns: `fit` needs the first four; `audit` needs arm, round, exposure and drawn (or action);
+`effect` and `whatif` need all five. Rows may come in any order, and arms may join late and leave early.
 
-Rounds are numbers, where the next round is one more, or dates. Then a round is what most often lies between two rows of
-an arm: if that is 7 days, 14 days are a gap. Dates that are all of the same day of the month are counted in months.
+What came of a round is the state in the arm's row for the next round, so two such rows make one *transition*. Where the
+state was not observed there is a *gap*: the next state that is known says something of all rounds since the last, if
+it is known what was done in each (:mod:`meritfair.model.gaps`). Where rounds have no row, it is not, and nothing is
+counted across them; unless the log says that arms are not pulled in rounds without a row (``absent="not pulled"``).
+
+Where rounds are dates, a round is what most often lies between two rows of an arm: if that is 7 days, 14 days are a
+gap. Dates that are all of the same day of the month are counted in months.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -21,17 +35,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from meritfair.core.arrays import AnyArray, BoolArray, DateArray, IntArray, frozen
-from meritfair.core.checks import check_dates, float_array
+from meritfair.core.arrays import AnyArray, BoolArray, DateArray, FloatArray, IntArray, frozen
+from meritfair.core.checks import check_choice, check_dates, float_array
 from meritfair.core.errors import InputError, RowError
+from meritfair.core.machine import check_memory
 from meritfair.core.tables import EMPTY, first_duplicate, numbered, read_table
 from meritfair.core.texts import several
 from meritfair.model.counts import Counts
+from meritfair.model.gaps import Gaps
 
 _COLUMNS = ("arm", "round", "state", "action")
+_MORE_COLUMNS = ("exposure", "drawn", "due")
+ABSENT = ("unknown", "not pulled")  # what is known of rounds without a row
 _LARGEST_ROUND = 2**53 - 1  # as a float, no other whole number is rounded to it
-_STATES = "must be 0 (bad) or 1 (good), or false or true"
+_STATES = "must be 0 (bad) or 1 (good), or false or true, or empty if not observed"
 _ACTIONS = "must be 0 (not pulled) or 1 (pulled), or false or true, or empty if the arm has no row for the next round"
+_MAY_BE_UNKNOWN = {"states": "0 or 1, or -1 if not observed", "actions": "0 or 1, or -1 if not recorded"}
 
 
 class StateLog:
@@ -45,9 +64,19 @@ class StateLog:
         The number of the round, for each row: any whole numbers, where the next round is one more; or dates, as
         datetime64 or as numbers that are all of the form YYYYMMDD.
     states : array_like
-        0 (bad) or 1 (good), for each row.
+        0 (bad) or 1 (good), for each row; -1, None or NaN where the state was not observed.
     actions : array_like
         0 (not pulled) or 1 (pulled), for each row; -1, None or NaN where the arm has no row for the next round.
+    exposure, due : array_like, optional
+        For each row the probability with which the arm was drawn, and the exposure that it was due; NaN where it was
+        not in the draw.
+    drawn : array_like, optional
+        0 or 1, for each row, whether the arm was drawn; by default as `actions` says.
+    features : mapping of str to sequence, optional
+        Further columns, with a value for each row; the same in all rows of an arm.
+    absent : {"unknown", "not pulled"}
+        What is known of the rounds between two rows of an arm that have no row: nothing, or that it was not pulled and
+        its state not observed.
 
     Attributes
     ----------
@@ -56,11 +85,17 @@ class StateLog:
     arm : ndarray
         Which of them, for each row.
     rounds, states, actions : ndarray
-        As above; an empty action is -1, and dates are counted in rounds from the first one, which is 0.
+        As above; what is not known is -1, and dates are counted in rounds from the first one, which is 0.
+    exposure, due, drawn : ndarray, or None
+        As above; `drawn` is -1 where it is not known.
+    features : dict of str to tuple of str
+        For each feature its value for each arm, as text; empty where it was.
     dates : ndarray of datetime64, or None
         The dates, where there are any, by day or by month.
     round_length : str
         How far apart dates are, such as "7 days"; empty where there are none.
+    added : int
+        How many rows were added for rounds without one.
 
     Examples
     --------
@@ -70,48 +105,62 @@ class StateLog:
     >>> log.counts.visits[0]
     array([[0, 1],
            [0, 0]])
+    >>> StateLog(["Ada"] * 3, rounds=[1, 2, 3], states=[0, None, 1], actions=[1, 0, 0]).bridged.actions
+    array([1, 0])
     """
 
     def __init__(
         self,
         arms: Iterable[object],
         rounds: npt.ArrayLike,
-        states: npt.ArrayLike,
+        states: npt.ArrayLike | Sequence[float | None],
         actions: npt.ArrayLike | Sequence[float | None],
+        *,
+        exposure: npt.ArrayLike | None = None,
+        drawn: npt.ArrayLike | Sequence[float | None] | None = None,
+        due: npt.ArrayLike | None = None,
+        features: Mapping[str, Sequence[object]] | None = None,
+        absent: str = "unknown",
     ) -> None:
         self.arms, arm = numbered(arms)
         given = _round_array(rounds)
-        columns = [given, _bit_array("states", states), _bit_array("actions", actions)]
-        if not len(arm) or any(column.shape != arm.shape for column in columns):
-            shapes = ", ".join(str(column.shape) for column in (arm, *columns))
-            raise InputError(f"arms, rounds, states and actions must have one value for each row, got shapes {shapes}")
-        self.dates, self.round_length = None, ""
+        columns = {"rounds": given, "states": _bit_array("states", states), "actions": _bit_array("actions", actions)}
+        for name, values in {"exposure": exposure, "due": due}.items():
+            if values is not None:
+                columns[name] = _probability_array(name, values)
+        if drawn is not None:
+            columns["drawn"] = _bit_array("drawn", drawn)
+        if not len(arm) or any(column.shape != arm.shape for column in columns.values()):
+            names = ", ".join(("arms", *columns))
+            shapes = ", ".join(str(column.shape) for column in (arm, *columns.values()))
+            raise InputError(f"{names} must have one value for each row, got shapes {shapes}")
+        check_choice("absent", absent, ABSENT)
+        self.features = {name: _of_arms(name, values, arm, self.arms) for name, values in (features or {}).items()}
+        self.round_length = ""
         if given.dtype.kind == "M":
             given = _regular(given)
-            columns[0], self.round_length = _count_rounds(given, arm, self.arms)
-        twice = first_duplicate(columns[0], arm)
+            columns["rounds"], self.round_length = _count_rounds(given, arm, self.arms)
+        twice = first_duplicate(columns["rounds"], arm)
         if twice:
             problem = f"the arm {self.arms[arm[twice[1]]]!r} already has round {given[twice[1]]} in"
             raise RowError(twice[1], "round", problem, twice[0])
-        order = np.lexsort((columns[0], arm))
-        if given.dtype.kind == "M":
-            self.dates = frozen(given[order])
-        self.arm = frozen(arm[order])
-        self.rounds, self.states, self.actions = (frozen(column[order]) for column in columns)
-        self._check_actions(order, given)
-
-    def _check_actions(self, order: IntArray, when: AnyArray) -> None:
-        """Refuse an empty action before a next round; `order` says where each row stood, `when` is its round."""
-        open_ended = np.flatnonzero(self._followed & (self.actions[:-1] < 0))
-        if len(open_ended):
-            at = open_ended[np.argmin(order[open_ended])]
-            row, after = order[at], order[at + 1]
-            problem = f"is empty, but the arm {self.arms[self.arm[at]]!r} has its next round, {when[after]}, in"
-            raise RowError(row, "action", problem, after)
+        order = np.lexsort((columns["rounds"], arm))
+        columns = {name: column[order] for name, column in columns.items()}
+        columns |= {"arm": arm[order], "dates": given[order]}
+        filled = absent == "not pulled"
+        _check_actions(columns, order, self.arms, np.inf if filled else 1)
+        columns, self.added = _with_absent(columns) if filled else (columns, 0)
+        self.arm, self.rounds = frozen(columns["arm"]), frozen(columns["rounds"])
+        self.states, self.actions = frozen(columns["states"]), frozen(columns["actions"])
+        self.exposure, self.due = (_frozen_or_none(columns.get(name)) for name in ("exposure", "due"))
+        self.drawn = self.actions if self.exposure is not None else None
+        if drawn is not None:
+            self.drawn = frozen(columns["drawn"])
+        self.dates: DateArray | None = frozen(columns["dates"]) if self.round_length else None
 
     def check_transitions(self) -> None:
         """Refuse a log in which arms have several rows, but none for two rounds in a row: they must be misnumbered."""
-        if self.gaps and not self.transitions:
+        if self._same_arm.any() and not self._followed.any():
             apart = np.gcd.reduce(np.diff(self.rounds)[self._same_arm])
             raise InputError(
                 f"the log has no transitions: the next round must be one more, but rounds step by {apart} or more; "
@@ -128,6 +177,12 @@ class StateLog:
         """Whether the next row is of the same arm's next round; one shorter than the rows."""
         return np.asarray(self._same_arm & (self.rounds[1:] - self.rounds[:-1] == 1))
 
+    @cached_property
+    def has_outcome(self) -> BoolArray:
+        """For each row, whether its state and the state of the arm's next round were both observed."""
+        seen = self.states >= 0
+        return np.append(self._followed & seen[:-1] & seen[1:], False)
+
     @property
     def n_arms(self) -> int:
         """How many arms there are."""
@@ -135,18 +190,36 @@ class StateLog:
 
     @property
     def transitions(self) -> int:
-        """How many rows have an outcome: the same arm's row for the next round."""
-        return int(self._followed.sum())
+        """How many rows have an outcome: the state was observed, and that of the same arm's next round too."""
+        return int(self.has_outcome.sum())
+
+    @property
+    def unobserved(self) -> int:
+        """In how many rows the state was not observed."""
+        return int((self.states < 0).sum())
 
     @property
     def gaps(self) -> int:
         """How often an arm was lost sight of for a round or more, and then seen again."""
-        return int(self._same_arm.sum()) - self.transitions
+        seen = self.arm[self.states >= 0]
+        return int((seen[1:] == seen[:-1]).sum()) - self.transitions
+
+    @cached_property
+    def bridged(self) -> Gaps:
+        """The gaps of which it is known what was done in each round."""
+        seen = np.flatnonzero(self.states >= 0)
+        broken = np.r_[0, np.cumsum(~self._followed)]  # rows with the same number follow each other
+        before, after = seen[:-1], seen[1:]
+        gaps = (broken[before] == broken[after]) & (after - before > 1)
+        before, after = before[gaps], after[gaps]
+        first = np.r_[0, np.cumsum(after - before)]
+        rows = np.arange(first[-1]) + np.repeat(before - first[:-1], after - before)
+        return Gaps(self.arm[before], self.states[before], self.states[after], first, self.actions[rows])
 
     @cached_property
     def counts(self) -> Counts:
         """What followed what: counts of the transitions."""
-        now = np.flatnonzero(self._followed)
+        now = np.flatnonzero(self.has_outcome)
         where = 4 * self.arm[now] + 2 * self.states[now] + self.actions[now]
         visits, good = (
             np.bincount(cells, minlength=4 * self.n_arms).reshape(-1, 2, 2)
@@ -156,7 +229,7 @@ class StateLog:
 
     def by_round(self) -> Iterator[tuple[IntArray, IntArray, IntArray, IntArray]]:
         """Yield the transitions of each round, in order: arms, states, actions and next states."""
-        now = np.flatnonzero(self._followed)
+        now = np.flatnonzero(self.has_outcome)
         now = now[np.argsort(self.rounds[now], kind="stable")]
         for rows in np.split(now, np.flatnonzero(np.diff(self.rounds[now])) + 1):
             yield self.arm[rows], self.states[rows], self.actions[rows], self.states[rows + 1]
@@ -176,11 +249,22 @@ class StateLog:
 
     def __repr__(self) -> str:
         rows, arms = several(len(self), "row"), several(self.n_arms, "arm")
-        return f"StateLog({rows} of {arms}: {several(self.transitions, 'transition')}, {several(self.gaps, 'gap')})"
+        bridged = f", {len(self.bridged):,} of them bridged" * (len(self.bridged) > 0)
+        seen = f"{several(self.transitions, 'transition')}, {several(self.gaps, 'gap')}{bridged}"
+        return f"StateLog({rows} of {arms}: {seen})"
 
 
-def read_log(path: str | PathLike[str]) -> StateLog:
+def read_log(path: str | PathLike[str], features: Sequence[str] = (), *, absent: str = "unknown") -> StateLog:
     r"""Read what was recorded from a .csv or .parquet file with the columns arm, round, state, action.
+
+    Parameters
+    ----------
+    path : path
+        The columns exposure, drawn and due are read as well if they are there, and others that `features` names.
+    features : sequence of str
+        Columns with features of the arms.
+    absent : {"unknown", "not pulled"}
+        As for `StateLog`.
 
     Examples
     --------
@@ -192,14 +276,91 @@ def read_log(path: str | PathLike[str]) -> StateLog:
     ...     read_log(file)
     StateLog(3 rows of 1 arm: 2 transitions, 0 gaps)
     """
-    table = read_table(path, "observations", _COLUMNS)
-    arms = table.text("arm")
-    rounds = table.rounds("round", -_LARGEST_ROUND, _LARGEST_ROUND)
-    states, actions = table.bits("state", _STATES), table.bits("action", _ACTIONS, may_be_empty=True)
+    wanted = tuple(dict.fromkeys(features))
+    known = [name for name in (*_COLUMNS, *_MORE_COLUMNS) if name in wanted]
+    if known:
+        raise InputError(f"features must be columns of their own, got {known[0]!r}")
+    table = read_table(path, "observations", (*_COLUMNS, *wanted), _MORE_COLUMNS)
+    more: dict[str, Any] = {
+        name: table.numbers(name, 0, 1, may_be_empty=True) for name in ("exposure", "due") if name in table.columns
+    }
+    if "drawn" in table.columns:
+        more["drawn"] = table.bits("drawn", may_be_empty=True)
     try:
-        return StateLog(arms, rounds, states, actions)
+        return StateLog(
+            table.text("arm"),
+            table.rounds("round", -_LARGEST_ROUND, _LARGEST_ROUND),
+            table.bits("state", _STATES, may_be_empty=True),
+            table.bits("action", _ACTIONS, may_be_empty=True),
+            features={name: table.columns[name] for name in wanted},
+            absent=absent,
+            **{name: values for name, values in more.items() if not _all_unknown(values)},
+        )
     except RowError as bad:
         raise table.located(bad) from None
+
+
+def _check_actions(columns: Mapping[str, AnyArray], order: IntArray, names: Sequence[str], reach: float) -> None:
+    """Refuse an empty action if the arm has a row within so many rounds; `order` says where each sorted row stood."""
+    arm, rounds, actions = columns["arm"], columns["rounds"], columns["actions"]
+    followed = (arm[1:] == arm[:-1]) & (np.diff(rounds.astype(np.float64)) <= reach)
+    open_ended = np.flatnonzero(followed & (actions[:-1] < 0))
+    if len(open_ended):
+        at = open_ended[np.argmin(order[open_ended])]
+        row, after = order[at], order[at + 1]
+        problem = f"is empty, but the arm {names[arm[at]]!r} has its next round, {columns['dates'][at + 1]}, in"
+        raise RowError(row, "action", problem, after)
+
+
+_UNKNOWN = {"states": EMPTY, "actions": 0, "drawn": EMPTY, "exposure": np.nan, "due": np.nan}
+
+
+def _with_absent(columns: dict[str, AnyArray]) -> tuple[dict[str, AnyArray], int]:
+    """Return sorted columns with a row for each round between two rows of an arm, and how many were added."""
+    arm, rounds, dates = columns["arm"], columns["rounds"], columns["dates"]
+    missing = np.where(arm[1:] == arm[:-1], np.diff(rounds.astype(np.float64)) - 1, 0.0)
+    check_memory("a row for each round between two rows of an arm", int(100 * missing.sum()), "the distance of rounds")
+    more = missing.astype(np.int64)
+    total = int(more.sum())
+    into = np.arange(len(arm)) + np.r_[0, np.cumsum(more)]
+    added = np.delete(np.arange(len(arm) + total), into)
+    before = np.repeat(np.arange(len(arm) - 1), more)
+    wide: dict[str, AnyArray] = {}
+    for name, column in columns.items():
+        wide[name] = np.empty(len(arm) + total, column.dtype)
+        wide[name][into] = column
+        if name in _UNKNOWN:
+            wide[name][added] = _UNKNOWN[name]
+    since = added - into[before]
+    wide["arm"][added], wide["rounds"][added] = arm[before], rounds[before] + since
+    if dates.dtype.kind == "M":
+        apart = (dates[before + 1] - dates[before]) // (rounds[before + 1] - rounds[before])
+        wide["dates"][added] = dates[before] + since * apart
+    else:
+        wide["dates"] = wide["rounds"]
+    return wide, total
+
+
+def _of_arms(name: str, values: Sequence[object], arm: IntArray, arms: Sequence[str]) -> tuple[str, ...]:
+    """Return a feature of each arm as text; refuse one that is not the same in all rows of an arm."""
+    texts = ["" if value is None or value != value else str(value).strip() for value in values]
+    if len(texts) != len(arm):
+        raise InputError(f"the feature {name!r} must have one value for each row, got {len(texts)} for {len(arm)} rows")
+    _, first = np.unique(arm, return_index=True)
+    for row, (text, mine) in enumerate(zip(texts, arm.tolist(), strict=True)):
+        if text != texts[first[mine]]:
+            problem = f"the arm {arms[mine]!r} has {text!r} here, but {texts[first[mine]]!r} in"
+            raise RowError(row, name, problem, first[mine])
+    return tuple(texts[row] for row in first)
+
+
+def _all_unknown(values: AnyArray) -> bool:
+    """Whether all cells of a column are empty."""
+    return bool((np.isnan(values) if values.dtype.kind == "f" else values < 0).all())
+
+
+def _frozen_or_none(values: AnyArray | None) -> Any:
+    return None if values is None else frozen(values)
 
 
 def _round_array(rounds: npt.ArrayLike) -> AnyArray:
@@ -252,10 +413,17 @@ def _count_rounds(dates: DateArray, arm: IntArray, names: Sequence[str]) -> tupl
 
 def _bit_array(name: str, values: Any) -> IntArray:
     numbers = float_array(name, values)
-    if name == "actions":
-        numbers = np.where(np.isnan(numbers), float(EMPTY), numbers)
-    wrong = np.flatnonzero(~np.isin(numbers, (EMPTY, 0, 1) if name == "actions" else (0, 1)))
+    numbers = np.where(np.isnan(numbers), float(EMPTY), numbers)
+    wrong = np.flatnonzero(~np.isin(numbers, (EMPTY, 0, 1)))
     if len(wrong):
-        allowed = "0 or 1, or -1 if not recorded" if name == "actions" else "0 or 1"
+        allowed = _MAY_BE_UNKNOWN.get(name, "0 or 1, or -1 if not known")
         raise InputError(f"{name} must be {allowed}, got {numbers.flat[wrong[0]]:g} in row {wrong[0]}")
     return numbers.astype(np.int64)
+
+
+def _probability_array(name: str, values: Any) -> FloatArray:
+    numbers = float_array(name, values)
+    wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1) | np.isnan(numbers)))
+    if len(wrong):
+        raise InputError(f"{name} must lie between 0 and 1, got {numbers.flat[wrong[0]]:g} in row {wrong[0]}")
+    return numbers
