@@ -124,10 +124,7 @@ def test_rounds_that_are_dates_say_how_long_one_is(call: Any) -> None:
         ([], "Missing argument 'LOG'"),
         (["none.csv"], "none.csv: there is no such file"),
         (["log.xlsx"], "log.xlsx: observations are kept in .csv or .parquet files"),
-        (
-            ["bad.csv"],
-            "bad.csv, line 3, column state: or false or true, or empty if not observed, got '2'",
-        ),
+        (["bad.csv"], "or 1 (good), or false or true, or empty if not observed, got '2'"),
         (["log.csv", "-k", "5"], "budget must be between 1 and the 4 arms, got 5"),
         (["log.csv", "-k", "two"], "'--budget' / '-k': must be a whole number, got 'two'"),
         (["log.csv", "--level", "95"], "level must lie strictly between 0 and 1, got 95.0"),
