@@ -62,6 +62,7 @@ _TINY = 1e-300
 # A class is a row of nine numbers: its weight, then logit m and log k for each of the four (s, a), the cells.
 _WEIGHT = 0
 _COLUMNS = 9
+BEFORE = 1  # in `facts`
 # Versions of the classes: what EM is at, its step, one class less, the best of this number, the best of all.
 _NOW, _STEP, _FEWER, _TRIED, _BEST = range(5)
 # Rows of `axes`, by cell: alpha and alpha + beta of a class, its centre, an arm's offset, its axis and the next guess.
@@ -76,7 +77,7 @@ class Pool(NamedTuple):
     tables: FloatArray  # (6, TABLE + 1)
     axes: FloatArray  # (6, 4)
     evidence: FloatArray  # (C + 1,): of the uniform prior, then of each number of classes; -inf if it was not tried
-    facts: IntArray  # how many classes the best version has
+    facts: IntArray  # how many classes the best version has, and how many episodes were seen before the run
 
 
 def new_pool(n_arms: int, max_classes: int = MAX_CLASSES) -> Pool:
@@ -87,10 +88,16 @@ def new_pool(n_arms: int, max_classes: int = MAX_CLASSES) -> Pool:
         tables=np.zeros((6, TABLE + 1)),
         axes=np.zeros((6, 4)),
         evidence=np.zeros(max_classes + 1),
-        facts=np.ones(1, np.int64),
+        facts=np.array([1, 0], np.int64),
     )
     room.classes[_BEST, 0] = [1.0] + 4 * [0.0, _UNIFORM]
     return room
+
+
+def take_prior(room: Pool, fitted: Pool, episodes: int) -> None:
+    """Take over a prior that was fitted to as many episodes before the run: it is fitted anew as more is seen."""
+    room.classes[_BEST] = fitted.classes[_BEST]
+    room.facts[:] = fitted.facts[0], episodes
 
 
 def fitted_prior(room: Pool) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -1,0 +1,234 @@
+r"""Whether the log itself bears out what the chains say of a policy: importance weights over a few rounds.
+
+A *window* is h rounds of one arm, one after another, of which all states are known, and with which chance p the action
+of each round was taken. Another policy would have taken that action, in that state, with chance q. With
+
+.. math:: w_k = \prod_{j \le k} \frac{q(a_j \mid s_j)}{p(a_j)}
+
+the state s at the end of the windows says what it would have been under the other policy, without any model:
+
+.. math:: \text{IPS} = \frac1n \sum w_h s_h, \qquad \text{SNIPS} = \frac{\sum w_h s_h}{\sum w_h}, \qquad
+    \text{DR} = \frac1n \sum \Big( V_0(s_0) + \sum_{k < h} w_{k+1} \big( V_{k+1}(s_{k+1}) - Q_k(s_k, a_k) \big) \Big) .
+
+Here V and Q are what the fitted chain of the arm expects of the end of the window under the other policy:
+:math:`V_h(s) = s`, :math:`Q_k(s,a) = P(s,a) V_{k+1}(1) + (1 - P(s,a)) V_{k+1}(0)` and
+:math:`V_k(s) = \sum_a q(a \mid s) Q_k(s,a)`. DR (doubly robust) is right if either the chances or the chains are. Its
+difference from the mean of :math:`V_0(s_0)`, the *model* on the same windows, is what the log holds against the chains.
+Windows do not overlap; standard errors are those of sums over arms, which are independent of each other.
+
+Weights are worth less the more they differ: n windows count for :math:`(\sum w)^2 / \sum w^2`, the effective sample
+size. Below `FEWEST` the error of a share is more than 5 percentage points, and nothing that matters could be
+contradicted; below `LEAST_PART` of the windows the check speaks for few of the arms and rounds. An action that the log
+takes with a chance below `RARE` is not covered by it: weights that large are hardly ever seen, and those that are seen
+look fine. Where one of these holds for a policy, the log cannot answer for it.
+
+References
+----------
+N. Jiang and L. Li, "Doubly Robust Off-policy Value Evaluation for Reinforcement Learning", ICML 2016.
+L. Kish, Survey Sampling, 1965, for the effective sample size.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from meritfair.core.arrays import FloatArray, IntArray
+from meritfair.datasets.logs import StateLog
+from meritfair.scenarios.start import Start
+
+FEWEST = 100.0  # effective windows
+LEAST_PART = 0.1  # of all windows
+RARE = 0.01
+MOST_UNCOVERED = 0.05  # of a policy's windows
+SIGNIFICANT = 2.576  # standard errors: 1 % of models that are right are said to disagree
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Rounds of arms, h one after another, with what was done in each and with which chance.
+
+    Attributes
+    ----------
+    arm : ndarray of int, shape (n,)
+        Whose window each is, among the arms that are there.
+    states : ndarray of int, shape (n, h + 1)
+    actions : ndarray of int, shape (n, h)
+    exposure : ndarray, shape (n, h)
+        The chance of a pull.
+    """
+
+    arm: IntArray
+    states: IntArray
+    actions: IntArray
+    exposure: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.arm)
+
+    @cached_property
+    def chance(self) -> FloatArray:
+        """The chance of the action that was taken, shape (n, h)."""
+        return np.where(self.actions == 1, self.exposure, 1 - self.exposure)
+
+
+def windows_of(log: StateLog, start: Start, rounds: int) -> Windows:
+    """Return the windows of that many rounds of the arms that are there; none if the log states no exposures.
+
+    Rounds in which someone else was pulled than was drawn are left out.
+    """
+    place = np.full(log.n_arms, -1)
+    place[start.arms] = np.arange(start.n_arms)
+    if log.exposure is None or log.drawn is None:
+        return Windows(*np.zeros((1, 0), np.int64), *np.zeros((2, 0, rounds), np.int64), np.zeros((0, rounds)))
+    chance = np.where(log.drawn == 1, log.exposure, 1 - log.exposure)
+    usable = log.has_outcome & (log.drawn == log.actions) & (chance > 0) & (place[log.arm] >= 0)
+    whole = np.append(usable, np.zeros(rounds, np.bool_))
+    begins = ((log.rounds - log.rounds.min()) % rounds == 0) & np.all(
+        [whole[k : k + len(log)] for k in range(rounds)], axis=0
+    )
+    rows = np.flatnonzero(begins)[:, None] + np.arange(rounds + 1)
+    inner = rows[:, :-1]
+    return Windows(place[log.arm[rows[:, 0]]], log.states[rows], log.actions[inner], log.exposure[inner])
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the log itself says of a policy over a few rounds.
+
+    Attributes
+    ----------
+    model : float
+        The share in the good state after these rounds, by the chains.
+    ips, ips_error, snips, snips_error, robust, robust_error : float
+        The same by weights alone, by weights that are normalised, and doubly robust, with standard errors.
+    difference, difference_error : float
+        The doubly robust estimate less that of the model.
+    windows : int
+        How many there are.
+    effective : float
+        What they are worth under this policy.
+    uncovered : float
+        The part of the policy's windows with an action that the log takes hardly ever.
+    refusal : str
+        Why the log cannot answer for this policy; empty if it can.
+    """
+
+    model: float
+    ips: float
+    ips_error: float
+    snips: float
+    snips_error: float
+    robust: float
+    robust_error: float
+    difference: float
+    difference_error: float
+    windows: int
+    effective: float
+    uncovered: float
+    refusal: str
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether the log contradicts the chains."""
+        return abs(self.difference) > SIGNIFICANT * self.difference_error
+
+    @property
+    def verdict(self) -> str:
+        """``refused``, ``disagrees`` or ``agrees``."""
+        if self.refusal:
+            return "refused"
+        return "disagrees" if self.disagrees else "agrees"
+
+
+def check(windows: Windows, chance: FloatArray, transitions: FloatArray) -> Check:
+    """Weigh the windows by a policy's chance of a pull, shape (N, 2); the chains have shape (N, 2, 2)."""
+    if not len(windows):
+        nothing = [math.nan] * 9
+        return Check(
+            *nothing,
+            0,
+            0.0,
+            1.0,
+            "the log does not state with which chances arms were pulled, in rounds with known states",
+        )
+    pull = np.take_along_axis(chance[windows.arm], windows.states[:, :-1], axis=1)  # (n, h)
+    taken = np.where(windows.actions == 1, pull, 1 - pull)
+    weights = np.cumprod(taken / windows.chance, axis=1)
+    values = _values(chance, transitions, windows.actions.shape[1])
+    expected, surprise = _surprises(windows, transitions, values)
+    end, last, arm = windows.states[:, -1], weights[:, -1], windows.arm
+    correction = (weights * surprise).sum(axis=1)
+    snips = float((last * end).sum() / last.sum()) if last.any() else math.nan
+    uncovered, effective = _uncovered(windows, pull), _effective(last)
+    return Check(
+        model=float(expected.mean()),
+        ips=float((last * end).mean()),
+        ips_error=_error(last * end, arm),
+        snips=snips,
+        snips_error=_error(last * (end - snips) / max(last.mean(), 1e-300), arm),
+        robust=float((expected + correction).mean()),
+        robust_error=_error(expected + correction, arm),
+        difference=float(correction.mean()),
+        difference_error=_error(correction, arm),
+        windows=len(windows),
+        effective=effective,
+        uncovered=uncovered,
+        refusal=_refusal(len(windows), effective, uncovered),
+    )
+
+
+def _values(chance: FloatArray, transitions: FloatArray, rounds: int) -> FloatArray:
+    """Return V by round, arm and state, shape (h + 1, N, 2): the expected state at the end of a window."""
+    values = np.empty((rounds + 1, *chance.shape))
+    values[rounds] = [0.0, 1.0]
+    moves = (1 - chance) * transitions[..., 0] + chance * transitions[..., 1]
+    for k in range(rounds - 1, -1, -1):
+        bad, good = values[k + 1, :, :1], values[k + 1, :, 1:]
+        values[k] = moves * good + (1 - moves) * bad
+    return values
+
+
+def _surprises(windows: Windows, transitions: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return what the chains expect of each window, and by how much each of its rounds differs from that."""
+    arm, states = windows.arm, windows.states
+    surprise = np.empty(windows.actions.shape)
+    for k in range(surprise.shape[1]):
+        p = transitions[arm, states[:, k], windows.actions[:, k]]
+        bad, good = values[k + 1, arm, 0], values[k + 1, arm, 1]
+        surprise[:, k] = np.where(states[:, k + 1] == 1, good, bad) - (p * good + (1 - p) * bad)
+    return values[0, arm, states[:, 0]], surprise
+
+
+def _error(values: FloatArray, arm: IntArray) -> float:
+    """Return the standard error of a mean over windows, of which those of one arm may depend on each other."""
+    sums = np.bincount(arm, values - values.mean())
+    groups = len(np.unique(arm))
+    return math.sqrt(float((sums**2).sum()) * groups / max(groups - 1, 1)) / len(values)
+
+
+def _effective(weights: FloatArray) -> float:
+    return float(weights.sum() ** 2 / max((weights**2).sum(), 1e-300))
+
+
+def _uncovered(windows: Windows, pull: FloatArray) -> float:
+    """Return the part of a policy's windows in which it does something that the log does hardly ever."""
+    missed = np.where(windows.exposure < RARE, pull, 0) + np.where(windows.exposure > 1 - RARE, 1 - pull, 0)
+    return float(1 - np.prod(1 - missed, axis=1).mean())
+
+
+def _refusal(windows: int, effective: float, uncovered: float) -> str:
+    if windows < FEWEST:
+        return f"the log has {windows} windows of rounds with known states and chances, fewer than {FEWEST:.0f}"
+    if uncovered > MOST_UNCOVERED:
+        rare = f"{100 * RARE:g} %"
+        return f"{100 * uncovered:.0f} % of its windows have an action that the log takes with a chance below {rare}"
+    worth = f"the log's {windows:,} windows are worth {effective:.0f} under it"
+    if effective < FEWEST:
+        return f"{worth}, fewer than {FEWEST:.0f}"
+    if effective < LEAST_PART * windows:
+        return f"{worth}, less than {100 * LEAST_PART:.0f} %"
+    return ""
