@@ -41,7 +41,7 @@ class Outlook:
     policy : str
         Its label, without what varies.
     budget : float
-        Arms pulled in a round; of the log the mean.
+        Arms pulled in a round in the mean.
     varied : dict of str to str
         Settings that vary: floor, slack, merit.
     share : Interval
@@ -101,6 +101,7 @@ class Outlook:
             "refusal": check.refusal,
             "windows": check.windows,
             "effective_windows": check.effective,
+            "effective_pulls": check.effective_pulls,
             "uncovered": check.uncovered,
             "window_model": check.model,
             "window_ips": check.ips,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import platform
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from meritfair.model.exposure import fair_exposure
 from meritfair.model.merit import Exponential, Merit
 from meritfair.scenarios.answer import Outlook, WhatIf, difference
 from meritfair.scenarios.chains import chains_of
-from meritfair.scenarios.checking import Windows, check, windows_of
+from meritfair.scenarios.checking import Check, Windows, check, windows_of
 from meritfair.scenarios.options import AS_LOGGED, Player, Scenario, merit_of, scenarios_of, several_of
 from meritfair.scenarios.playing import Ahead, Played, ahead_of, expected, follow, play
 from meritfair.scenarios.start import Start, budget_of, logged_chance, longest_waits, start_of
@@ -176,22 +177,23 @@ class _Maker:
         share, exposure = follow(self.ahead, chance)
         wait = float(longest_waits(log)[start.arms].max())
         played = Played(share, share[: self.ahead.again], exposure, chance, wait)
-        return self._made(AS_LOGGED, AS_LOGGED, float(exposure.sum()), {}, played)
+        checked = check(self.windows, chance, self.ahead.chains.mean, self.windows.exposure)
+        return self._made(AS_LOGGED, AS_LOGGED, {}, played, checked)
 
     def outlook(self, of: Scenario, workers: int | None, tell: Any) -> Outlook:
         """Play a scenario."""
         fair = Criterion(self.merit, "exact")
         played = play(self.ahead, of.policy, of.budget, fair, workers, tell)
-        return self._made(of.name, of.label, float(of.budget), of.varied, played)
-
-    def _made(self, name: str, policy: str, budget: float, varied: dict[str, str], played: Played) -> Outlook:
         checked = check(self.windows, played.chance, self.ahead.chains.mean)
+        return self._made(of.name, of.label, of.varied, played, checked)
+
+    def _made(self, name: str, policy: str, varied: dict[str, str], played: Played, checked: Check) -> Outlook:
         pulls = float(played.exposure.sum())
         gain = [(each - self._nobody[: len(each)]) * len(played.exposure) for each in (played.share, played.again)]
         return Outlook(
             name=name,
             policy=policy,
-            budget=budget,
+            budget=round(pulls, 6),
             varied=varied,
             share=expected(played.share, played.again),
             difference=Interval(0.0, 0.0, 0.0),
@@ -205,7 +207,7 @@ class _Maker:
             again=played.again,
         )
 
-    @property
+    @cached_property
     def _nobody(self) -> FloatArray:
         """The share in the good state of each draw, if nobody is pulled."""
         return follow(self.ahead, np.zeros((self.ahead.belief.shape[1], 2)))[0]

@@ -18,9 +18,11 @@ Windows do not overlap; standard errors are those of sums over arms, which are i
 
 Weights are worth less the more they differ: n windows count for :math:`(\sum w)^2 / \sum w^2`, the effective sample
 size. Below `FEWEST` the error of a share is more than 5 percentage points, and nothing that matters could be
-contradicted; below `LEAST_PART` of the windows the check speaks for few of the arms and rounds. An action that the log
-takes with a chance below `RARE` is not covered by it: weights that large are hardly ever seen, and those that are seen
-look fine. Where one of these holds for a policy, the log cannot answer for it.
+contradicted; below `LEAST_PART` of the windows the check speaks for few of the arms and rounds. Where few are pulled,
+windows without a pull say nothing of what the policy does, so the pulls of the log are weighed by themselves, too,
+each by q / p: below `FEWEST_PULLS` the error of what came of them is more than 9 percentage points. An action that the
+log takes with a chance below `RARE` is not covered by it: weights that large are hardly ever seen, and those that are
+seen look fine. Where one of these holds for a policy, the log cannot answer for it.
 
 References
 ----------
@@ -42,8 +44,9 @@ from meritfair.scenarios.start import Start
 
 FEWEST = 100.0  # effective windows
 LEAST_PART = 0.1  # of all windows
+FEWEST_PULLS = 30.0  # effective pulls
 RARE = 0.01
-MOST_UNCOVERED = 0.05  # of a policy's windows
+MOST_UNCOVERED = 0.05  # of a policy's pulls, or of when it does not pull
 SIGNIFICANT = 2.576  # standard errors: 1 % of models that are right are said to disagree
 
 
@@ -111,8 +114,10 @@ class Check:
         How many there are.
     effective : float
         What they are worth under this policy.
+    effective_pulls : float
+        What the pulls of the log are worth for those of this policy.
     uncovered : float
-        The part of the policy's windows with an action that the log takes hardly ever.
+        The part of the policy's pulls at which the log pulls hardly ever, or the other way round if that is more.
     refusal : str
         Why the log cannot answer for this policy; empty if it can.
     """
@@ -128,6 +133,7 @@ class Check:
     difference_error: float
     windows: int
     effective: float
+    effective_pulls: float
     uncovered: float
     refusal: str
 
@@ -144,40 +150,35 @@ class Check:
         return "disagrees" if self.disagrees else "agrees"
 
 
-def check(windows: Windows, chance: FloatArray, transitions: FloatArray) -> Check:
-    """Weigh the windows by a policy's chance of a pull, shape (N, 2); the chains have shape (N, 2, 2)."""
+def check(windows: Windows, chance: FloatArray, transitions: FloatArray, pull: FloatArray | None = None) -> Check:
+    """Weigh the windows by a policy's chance of a pull, shape (N, 2); the chains have shape (N, 2, 2).
+
+    If the chance at each round of the windows is known, `pull`, shape (n, h), weights are by that.
+    """
     if not len(windows):
-        nothing = [math.nan] * 9
-        return Check(
-            *nothing,
-            0,
-            0.0,
-            1.0,
-            "the log does not state with which chances arms were pulled, in rounds with known states",
-        )
-    pull = np.take_along_axis(chance[windows.arm], windows.states[:, :-1], axis=1)  # (n, h)
+        return Check(*[math.nan] * 9, 0, 0.0, 0.0, 1.0, _NO_WINDOWS)
+    if pull is None:
+        pull = np.take_along_axis(chance[windows.arm], windows.states[:, :-1], axis=1)
     taken = np.where(windows.actions == 1, pull, 1 - pull)
-    weights = np.cumprod(taken / windows.chance, axis=1)
-    values = _values(chance, transitions, windows.actions.shape[1])
-    expected, surprise = _surprises(windows, transitions, values)
+    ratios = taken / windows.chance
+    weights = np.cumprod(ratios, axis=1)
+    expected, surprise = _surprises(windows, transitions, _values(chance, transitions, windows.actions.shape[1]))
     end, last, arm = windows.states[:, -1], weights[:, -1], windows.arm
     correction = (weights * surprise).sum(axis=1)
     snips = float((last * end).sum() / last.sum()) if last.any() else math.nan
-    uncovered, effective = _uncovered(windows, pull), _effective(last)
+    worth = len(windows), effective_size(last), effective_size(ratios[windows.actions == 1]), _uncovered(windows, pull)
     return Check(
-        model=float(expected.mean()),
-        ips=float((last * end).mean()),
-        ips_error=_error(last * end, arm),
-        snips=snips,
-        snips_error=_error(last * (end - snips) / max(last.mean(), 1e-300), arm),
-        robust=float((expected + correction).mean()),
-        robust_error=_error(expected + correction, arm),
-        difference=float(correction.mean()),
-        difference_error=_error(correction, arm),
-        windows=len(windows),
-        effective=effective,
-        uncovered=uncovered,
-        refusal=_refusal(len(windows), effective, uncovered),
+        float(expected.mean()),
+        float((last * end).mean()),
+        _error(last * end, arm),
+        snips,
+        _error(last * (end - snips) / max(last.mean(), 1e-300), arm),
+        float((expected + correction).mean()),
+        _error(expected + correction, arm),
+        float(correction.mean()),
+        _error(correction, arm),
+        *worth,
+        _refusal(*worth, pulls=bool(pull.any())),
     )
 
 
@@ -210,25 +211,40 @@ def _error(values: FloatArray, arm: IntArray) -> float:
     return math.sqrt(float((sums**2).sum()) * groups / max(groups - 1, 1)) / len(values)
 
 
-def _effective(weights: FloatArray) -> float:
+def effective_size(weights: FloatArray) -> float:
+    """Return how many equal weights these are worth.
+
+    Examples
+    --------
+    >>> effective_size(np.array([1.0, 1.0, 1.0])), effective_size(np.array([1.0, 0.0, 0.0]))
+    (3.0, 1.0)
+    """
     return float(weights.sum() ** 2 / max((weights**2).sum(), 1e-300))
 
 
 def _uncovered(windows: Windows, pull: FloatArray) -> float:
-    """Return the part of a policy's windows in which it does something that the log does hardly ever."""
-    missed = np.where(windows.exposure < RARE, pull, 0) + np.where(windows.exposure > 1 - RARE, 1 - pull, 0)
-    return float(1 - np.prod(1 - missed, axis=1).mean())
+    """Return the part of a policy's pulls at which the log pulls hardly ever; or the other way round, if more."""
+    never = (pull * (windows.exposure < RARE)).sum() / max(pull.sum(), 1e-300)
+    always = ((1 - pull) * (windows.exposure > 1 - RARE)).sum() / max((1 - pull).sum(), 1e-300)
+    return float(max(never, always))
 
 
-def _refusal(windows: int, effective: float, uncovered: float) -> str:
+_NO_WINDOWS = "the log does not state the chances of its draws (exposure), or not in enough rounds with known states"
+
+
+def _refusal(windows: int, effective: float, effective_pulls: float, uncovered: float, *, pulls: bool) -> str:
     if windows < FEWEST:
         return f"the log has {windows} windows of rounds with known states and chances, fewer than {FEWEST:.0f}"
     if uncovered > MOST_UNCOVERED:
-        rare = f"{100 * RARE:g} %"
-        return f"{100 * uncovered:.0f} % of its windows have an action that the log takes with a chance below {rare}"
+        return (
+            f"{100 * uncovered:.0f} % of what it does, to pull or not, the log does with a chance below "
+            f"{100 * RARE:g} % there"
+        )
     worth = f"the log's {windows:,} windows are worth {effective:.0f} under it"
     if effective < FEWEST:
         return f"{worth}, fewer than {FEWEST:.0f}"
     if effective < LEAST_PART * windows:
         return f"{worth}, less than {100 * LEAST_PART:.0f} %"
+    if pulls and effective_pulls < FEWEST_PULLS:
+        return f"the log's pulls are worth {effective_pulls:.0f} under it, fewer than {FEWEST_PULLS:.0f}"
     return ""

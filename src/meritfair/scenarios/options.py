@@ -44,7 +44,8 @@ class Scenario:
     @property
     def name(self) -> str:
         """All that tells it from others."""
-        return ", ".join([self.label, f"budget {self.budget}", *(f"{k} {v}" for k, v in self.varied.items())])
+        budget = [f"budget {self.budget}"] * self.policy.spends_budget
+        return ", ".join([self.label, *budget, *(f"{k} {v}" for k, v in self.varied.items())])
 
 
 def scenarios_of(
@@ -66,7 +67,7 @@ def scenarios_of(
     return [
         each
         for label, policy in players.items()
-        for budget in budgets
+        for budget in (budgets if policy.spends_budget else budgets[:1])
         for each in _variants(label, policy, int(budget), given)
     ]
 

@@ -43,7 +43,7 @@ def cells(found: WhatIf) -> list[list[str]]:
             _share(each.share) if each.answered else "–",
             points_with_interval(each.difference) if each.answered and each.name != found.against else "–",
             f"{each.gain_per_pull.mean:.2f}" if each.answered and each.budget else "–",
-            f"{100 * each.misplaced:.0f} %",
+            f"{100 * each.misplaced:.0f} %" if each.budget else "–",
             f"{each.smallest_exposure:.3f}",
             f"{each.longest_wait:.0f}",
             f"{each.verdict} ({each.check.effective:,.0f})" if each.check.windows else each.verdict,

@@ -30,7 +30,7 @@ from meritfair.engine.episodes import (
     new_run_state,
     new_states,
 )
-from meritfair.engine.pooling import Pool, take_prior
+from meritfair.engine.pooling import Pool, keep_prior
 from meritfair.engine.rounds import new_rounds
 from meritfair.engine.rules import GREEDY, NO_MERIT, POOLED
 from meritfair.model.benefit import benefit
@@ -164,7 +164,7 @@ def _remember(state: RunState, history: Counts, fitted: Pool | None) -> None:
     state.tally.visits[:] = history.visits.transpose(1, 2, 0)
     state.tally.good[:] = history.good.transpose(1, 2, 0)
     if fitted is not None:
-        take_prior(state.pool, fitted, round(history.visits.sum() / history.n_arms))
+        keep_prior(state.pool, fitted)
 
 
 def _new_measures(shape: tuple[int, ...]) -> Measures:

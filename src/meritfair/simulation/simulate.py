@@ -93,8 +93,8 @@ def simulate(
         The state in which each arm starts the first episode; by default at random. Several episodes need
         `carry_states`.
     history : Counts, optional
-        What was seen of the arms before, shape (N, 2, 2): policies plan from it, and learn on. The result counts only
-        what is played.
+        What was seen of the arms before, shape (N, 2, 2): policies plan from it, and learn on. What arms have in
+        common, for the estimate ``pooled``, is fitted to it once. The result counts only what is played.
     criterion : Criterion, optional
         What counts as fair. By default the policy's own if it draws by merit, else ``Criterion()``: the paper's.
     confidence : Confidence, optional
