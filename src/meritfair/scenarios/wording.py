@@ -18,18 +18,8 @@ NOTE = (
 def headings(found: WhatIf) -> list[str]:
     """Return the heading of each column."""
     held = "as logged" if found.against == found.logged.name else found.against
-    return [
-        "policy",
-        "budget",
-        *_varied(found),
-        "good",
-        f"difference to\n{held}",
-        "per pull",
-        "misplaced",
-        "least",
-        "wait",
-        "check",
-    ]
+    left = ["policy", "budget", *_varied(found), "good", f"difference to\n{held}"]
+    return [*left, "per pull", "misplaced", "least", "wait", "check"]
 
 
 def cells(found: WhatIf) -> list[list[str]]:
@@ -38,11 +28,11 @@ def cells(found: WhatIf) -> list[list[str]]:
     return [
         [
             each.policy,
-            f"{each.budget:.1f}" if each.budget % 1 else f"{each.budget:.0f}",
+            f"{each.budget:.1f}" if abs(each.budget - round(each.budget)) >= 0.05 else f"{each.budget:.0f}",
             *(each.varied.get(name, "") for name in varied),
             _share(each.share) if each.answered else "–",
             points_with_interval(each.difference) if each.answered and each.name != found.against else "–",
-            f"{each.gain_per_pull.mean:.2f}" if each.answered and each.budget else "–",
+            f"{each.gain_per_pull.mean:.2f}".replace("-", "−") if each.answered and each.budget else "–",
             f"{100 * each.misplaced:.0f} %" if each.budget else "–",
             f"{each.smallest_exposure:.3f}",
             f"{each.longest_wait:.0f}",
@@ -50,6 +40,20 @@ def cells(found: WhatIf) -> list[list[str]]:
         ]
         for each in found.outlooks
     ]
+
+
+def narrow(found: WhatIf) -> tuple[list[str], list[list[str]]]:
+    """Return headings and cells for a terminal: intervals in a second line, and fewer columns."""
+    names, rows = headings(found), [[_in_lines(cell) for cell in row] for row in cells(found)]
+    hidden = {"per pull", "least"} - ({"least"} if "floor" in _varied(found) else set())
+    shown = [i for i, name in enumerate(names) if name not in hidden]
+    short = {"misplaced": "mis-\nplaced", "budget": "bud-\nget"}
+    return [short.get(names[i], names[i]) for i in shown], [[row[i] for i in shown] for row in rows]
+
+
+def _in_lines(cell: str) -> str:
+    """Return a cell with what is in brackets in a line of its own."""
+    return cell.replace(" (", "\n").removesuffix(")")
 
 
 def _varied(found: WhatIf) -> list[str]:
