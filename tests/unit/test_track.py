@@ -18,7 +18,8 @@ SLOT = st.tuples(BIT, BIT, BIT, BIT)  # chosen, state, action, state after
 def plain_gaps(rounds: list[tuple[int, int, int, int]]) -> list[tuple[int, int, list[int]]]:
     """Return the gaps of one arm by walking through its rounds."""
     found: list[tuple[int, int, list[int]]] = []
-    start, actions = -1, []
+    start = -1
+    actions: list[int] = []
     for t, (chosen, state, action, after) in enumerate(rounds):
         reported = action if action >= 0 or after >= 0 else chosen
         before = rounds[t - 1][3] if t else -1
@@ -170,6 +171,7 @@ def test_forgetting_discounts_by_age() -> None:
     assert log.weighted_counts(0.5).good[0, 0, 1] == 1.0
     started = mf.MeritFair().start(budget=1, history=log, forget=0.5)
     assert started.counts.visits[0, 0, 1] == 1.75
+    wrong: Any
     for wrong in (0, -0.1, 1.1, "x"):
         with pytest.raises(mf.InputError, match="forget must"):
             mf.MeritFair().start(1, 1, forget=wrong)

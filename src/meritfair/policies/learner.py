@@ -264,7 +264,8 @@ class Learner:
         record, unknown = self._record, np.full(self.n_arms, UNKNOWN)
         record.slots(record.round)[:] = slot(states, unknown, unknown, chosen)
         if record.forget < 1:
-            record.arms.visits, record.arms.good = (record.forget * x for x in (record.arms.visits, record.arms.good))
+            visits, good = (record.forget * x.astype(np.float64) for x in (record.arms.visits, record.arms.good))
+            record.arms.visits, record.arms.good = visits, good
 
     def _situation(self, states: IntArray, available: BoolArray, memory: FloatArray | None, most: float) -> Situation:
         """Return the arms at the next round; at most that much is due to each."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from meritfair.core.arrays import BoolArray, FloatArray, IntArray
+from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, Int8Array, IntArray
 from meritfair.core.errors import InputError
 from meritfair.model.gaps import Gaps
 
@@ -35,25 +35,26 @@ def slot(states: IntArray, actions: IntArray, next_states: IntArray, chosen: Int
     return np.asarray(27 * (np.asarray(chosen) + 1) + 9 * (states + 1) + 3 * (actions + 1) + next_states + 1)
 
 
-def parts(track: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+def parts(track: AnyArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return what was chosen, the state before, the action and the state after; -1 is not known."""
     return track // 27 - 1, track // 9 % 3 - 1, track // 3 % 3 - 1, track % 3 - 1
 
 
-def merged(old: IntArray, states: IntArray, actions: IntArray, next_states: IntArray) -> IntArray:
+def merged(old: AnyArray, states: IntArray, actions: IntArray, next_states: IntArray) -> IntArray:
     """Return slots with what is new in place of what was known before; what is not known now stays."""
     chosen, *known = parts(old)
-    both = (np.where(new >= 0, new, was) for was, new in zip(known, (states, actions, next_states), strict=True))
-    return slot(*both, chosen)
+    news = (states, actions, next_states)
+    before, done, after = (np.where(new >= 0, new, was) for was, new in zip(known, news, strict=True))
+    return slot(before, done, after, chosen)
 
 
-def is_complete(track: IntArray) -> BoolArray:
+def is_complete(track: AnyArray) -> BoolArray:
     """Return where the state before, the action and the state after are all known."""
     _, *known = parts(track)
     return np.asarray(np.min(known, axis=0) >= 0)
 
 
-def gaps_of(track: IntArray, ages: FloatArray | None = None, forget: float = 1.0) -> Gaps:
+def gaps_of(track: AnyArray, ages: FloatArray | None = None, forget: float = 1.0) -> Gaps:
     """Return the gaps that can be bridged, other than complete outcomes, in tracks of shape (N, R).
 
     The weight of a gap is `forget` to the power of the age of its last round; by default all are 1.
@@ -76,7 +77,7 @@ def gaps_of(track: IntArray, ages: FloatArray | None = None, forget: float = 1.0
     return Gaps(start // (R + 1), *states, first, actions.ravel()[rows], weight)
 
 
-def last_known(track: IntArray) -> tuple[IntArray, IntArray]:
+def last_known(track: AnyArray) -> tuple[IntArray, IntArray]:
     """Return for each arm the last state that is known, shape (N,), and the actions since, shape (N, R).
 
     Actions are -1 up to the last known state, and where they are not known.
@@ -89,7 +90,7 @@ def last_known(track: IntArray) -> tuple[IntArray, IntArray]:
     return before[np.arange(N), at], since
 
 
-def _filled(track: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+def _filled(track: AnyArray) -> tuple[IntArray, IntArray, IntArray]:
     """Return the states that rounds start from and end in, at all R + 1 boundaries, and actions, as far as known."""
     chosen, states, done, next_states = parts(track)
     starts = np.pad(states, ((0, 0), (0, 1)), constant_values=_UNKNOWN)
@@ -98,7 +99,7 @@ def _filled(track: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     return np.where(starts >= 0, starts, ends), np.where(ends >= 0, ends, starts), np.where(silent, chosen, done)
 
 
-def of_gaps(gaps: Gaps, n_arms: int) -> IntArray:
+def of_gaps(gaps: Gaps, n_arms: int) -> Int8Array:
     """Return tracks that have exactly these gaps, with a round of which nothing is known after each."""
     total = np.bincount(gaps.arm, weights=gaps.lengths + 1, minlength=n_arms).astype(np.int64)
     track = np.full((n_arms, int(total.max(initial=0))), NOTHING, np.int8)
@@ -113,12 +114,12 @@ def of_gaps(gaps: Gaps, n_arms: int) -> IntArray:
     return track
 
 
-def to_text(track: IntArray) -> list[str]:
+def to_text(track: AnyArray) -> list[str]:
     """Return tracks as text, a character for each slot."""
     return [bytes(row).decode("ascii") for row in (track + _FIRST).astype(np.uint8)]
 
 
-def from_text(texts: object, n_arms: int) -> IntArray:
+def from_text(texts: object, n_arms: int) -> Int8Array:
     """Return the tracks of that many arms that `to_text` has described."""
     if not isinstance(texts, list) or len(texts) != n_arms or not all(isinstance(text, str) for text in texts):
         raise InputError(f"track must hold a text for each of the {n_arms} arms")
