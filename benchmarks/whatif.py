@@ -71,18 +71,18 @@ def truth(arms: mf.Arms, log: mf.StateLog, policy: str, budget: int, rounds: int
     """Return the expected share in the good state on the true arms in the rounds after the log."""
     belief = start_of(log).belief(arms.transitions)
     states = (np.random.default_rng(0).random((_PLAYS, arms.n_arms)) < belief).astype(np.int64)
-    estimates = mf.fit_prior(log.counts).posterior(log.counts).mean
+    known = mf.fit(log, estimate="pooled", method="delta")
     plans = plans_in(rounds)
     run = mf.simulate(
         arms,
-        as_known(mf.policies.create(policy), estimates),
+        as_known(mf.policies.create(policy), known.estimate),
         budget=budget,
         episodes=plans,
         horizon=rounds // plans,
         runs=_PLAYS,
         carry_states=True,
         states=states,
-        history=log.counts,
+        history=known.effective,
         criterion=mf.Criterion(design="exact"),
         seed=1,
         workers=1,
