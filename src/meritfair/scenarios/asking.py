@@ -23,10 +23,10 @@ from meritfair.model.criterion import Criterion
 from meritfair.model.exposure import fair_exposure
 from meritfair.model.merit import Exponential, Merit
 from meritfair.scenarios.answer import Outlook, WhatIf, difference
-from meritfair.scenarios.chains import chains_of
-from meritfair.scenarios.checking import Check, Windows, check, windows_of
+from meritfair.scenarios.chains import Half, chains_of, halves_of
+from meritfair.scenarios.checking import Check, Windows, check, middle_of, windows_of
 from meritfair.scenarios.options import AS_LOGGED, Player, Scenario, merit_of, scenarios_of, several_of
-from meritfair.scenarios.playing import Ahead, Played, ahead_of, expected, follow, play
+from meritfair.scenarios.playing import Ahead, Played, ahead_of, chance_of, expected, follow, play
 from meritfair.scenarios.start import Start, budget_of, logged_chance, longest_waits, start_of
 from meritfair.simulation.bootstrap import Interval
 
@@ -133,9 +133,11 @@ def whatif(
     with following(progress) as tell:
         begin = in_parts(tell, len(asked) + 1)
         chains = chains_of(log, start, estimate, number, root, begin("fitting"))
+        halves = halves_of(log, start, estimate, middle_of(log, window))
         maker = _Maker(
             ahead_of(start, chains, length, root),
             windows_of(log, start, window),
+            halves,
             yardstick,
             check_flag("extrapolate", extrapolate),
         )
@@ -168,6 +170,7 @@ class _Maker:
 
     ahead: Ahead
     windows: Windows
+    halves: tuple[Half, Half]
     merit: Merit
     extrapolate: bool
 
@@ -176,15 +179,17 @@ class _Maker:
         chance = logged_chance(log, start)
         share, exposure = follow(self.ahead, chance)
         wait = float(longest_waits(log)[start.arms].max())
-        played = Played(share, share[: self.ahead.again], exposure, chance, wait)
-        checked = check(self.windows, chance, self.ahead.chains.mean, self.windows.exposure)
+        played = Played(share, share[: self.ahead.again], exposure, wait)
+        checked = check(self.windows, np.stack([chance] * 2), self.ahead.chains.mean, self.windows.exposure)
         return self._made(AS_LOGGED, AS_LOGGED, {}, played, checked)
 
     def outlook(self, of: Scenario, workers: int | None, tell: Any) -> Outlook:
         """Play a scenario."""
         fair = Criterion(self.merit, "exact")
         played = play(self.ahead, of.policy, of.budget, fair, workers, tell)
-        checked = check(self.windows, played.chance, self.ahead.chains.mean)
+        how = self.ahead, of.policy, of.budget, fair, workers
+        chance = np.stack([chance_of(*how, other) for other in self.halves[::-1]])
+        checked = check(self.windows, chance, self.ahead.chains.mean)
         return self._made(of.name, of.label, of.varied, played, checked)
 
     def _made(self, name: str, policy: str, varied: dict[str, str], played: Played, checked: Check) -> Outlook:

@@ -16,6 +16,10 @@ Here V and Q are what the fitted chain of the arm expects of the end of the wind
 difference from the mean of :math:`V_0(s_0)`, the *model* on the same windows, is what the log holds against the chains.
 Windows do not overlap; standard errors are those of sums over arms, which are independent of each other.
 
+A policy that learns from the log prefers arms that did well in it, by chance also, and would look too good in the same
+rounds. So q in the first half of the log is that of the policy if it had seen the second half alone, and the other
+way round.
+
 Weights are worth less the more they differ: n windows count for :math:`(\sum w)^2 / \sum w^2`, the effective sample
 size. Below `FEWEST` the error of a share is more than 5 percentage points, and nothing that matters could be
 contradicted; below `LEAST_PART` of the windows the check speaks for few of the arms and rounds. Where few are pulled,
@@ -62,12 +66,15 @@ class Windows:
     actions : ndarray of int, shape (n, h)
     exposure : ndarray, shape (n, h)
         The chance of a pull.
+    half : ndarray of int, shape (n,)
+        In which half of the log each is, 0 or 1.
     """
 
     arm: IntArray
     states: IntArray
     actions: IntArray
     exposure: FloatArray
+    half: IntArray
 
     def __len__(self) -> int:
         return len(self.arm)
@@ -86,7 +93,8 @@ def windows_of(log: StateLog, start: Start, rounds: int) -> Windows:
     place = np.full(log.n_arms, -1)
     place[start.arms] = np.arange(start.n_arms)
     if log.exposure is None or log.drawn is None:
-        return Windows(*np.zeros((1, 0), np.int64), *np.zeros((2, 0, rounds), np.int64), np.zeros((0, rounds)))
+        none, rows = np.zeros(0, np.int64), np.zeros((0, rounds), np.int64)
+        return Windows(none, rows, rows, rows.astype(np.float64), none)
     chance = np.where(log.drawn == 1, log.exposure, 1 - log.exposure)
     usable = log.has_outcome & (log.drawn == log.actions) & (chance > 0) & (place[log.arm] >= 0)
     whole = np.append(usable, np.zeros(rounds, np.bool_))
@@ -94,8 +102,14 @@ def windows_of(log: StateLog, start: Start, rounds: int) -> Windows:
         [whole[k : k + len(log)] for k in range(rounds)], axis=0
     )
     rows = np.flatnonzero(begins)[:, None] + np.arange(rounds + 1)
-    inner = rows[:, :-1]
-    return Windows(place[log.arm[rows[:, 0]]], log.states[rows], log.actions[inner], log.exposure[inner])
+    inner, half = rows[:, :-1], (log.rounds[rows[:, 0]] >= middle_of(log, rounds)).astype(np.int64)
+    return Windows(place[log.arm[rows[:, 0]]], log.states[rows], log.actions[inner], log.exposure[inner], half)
+
+
+def middle_of(log: StateLog, rounds: int) -> int:
+    """Return the round in the middle of a log at which a window begins."""
+    first, windows = int(log.rounds.min()), int(log.rounds.max() - log.rounds.min()) // rounds
+    return first + rounds * (windows // 2)
 
 
 @dataclass(frozen=True)
@@ -151,20 +165,22 @@ class Check:
 
 
 def check(windows: Windows, chance: FloatArray, transitions: FloatArray, pull: FloatArray | None = None) -> Check:
-    """Weigh the windows by a policy's chance of a pull, shape (N, 2); the chains have shape (N, 2, 2).
+    """Weigh the windows by a policy's chance of a pull, shape (2, N, 2) by half, arm and state.
 
-    If the chance at each round of the windows is known, `pull`, shape (n, h), weights are by that.
+    The chains have shape (N, 2, 2). If the chance at each round of the windows is known, `pull`, shape (n, h), weights
+    are by that.
     """
     if not len(windows):
-        return Check(*[math.nan] * 9, 0, 0.0, 0.0, 1.0, _NO_WINDOWS)
+        nan = math.nan
+        return Check(nan, nan, nan, nan, nan, nan, nan, nan, nan, 0, 0.0, 0.0, 1.0, _NO_WINDOWS)
     if pull is None:
-        pull = np.take_along_axis(chance[windows.arm], windows.states[:, :-1], axis=1)
+        pull = np.take_along_axis(chance[windows.half, windows.arm], windows.states[:, :-1], axis=1)
     taken = np.where(windows.actions == 1, pull, 1 - pull)
-    ratios = taken / windows.chance
-    weights = np.cumprod(ratios, axis=1)
+    ratios: FloatArray = np.asarray(taken / windows.chance, np.float64)
+    weights: FloatArray = np.cumprod(ratios, axis=1)
     expected, surprise = _surprises(windows, transitions, _values(chance, transitions, windows.actions.shape[1]))
-    end, last, arm = windows.states[:, -1], weights[:, -1], windows.arm
-    correction = (weights * surprise).sum(axis=1)
+    end, last, arm = windows.states[:, -1].astype(np.float64), weights[:, -1], windows.arm
+    correction: FloatArray = np.asarray((weights * surprise).sum(axis=1))
     snips = float((last * end).sum() / last.sum()) if last.any() else math.nan
     worth = len(windows), effective_size(last), effective_size(ratios[windows.actions == 1]), _uncovered(windows, pull)
     return Check(
@@ -183,25 +199,25 @@ def check(windows: Windows, chance: FloatArray, transitions: FloatArray, pull: F
 
 
 def _values(chance: FloatArray, transitions: FloatArray, rounds: int) -> FloatArray:
-    """Return V by round, arm and state, shape (h + 1, N, 2): the expected state at the end of a window."""
+    """Return V by round, half, arm and state, shape (h + 1, 2, N, 2): the expected state at the end of a window."""
     values = np.empty((rounds + 1, *chance.shape))
     values[rounds] = [0.0, 1.0]
     moves = (1 - chance) * transitions[..., 0] + chance * transitions[..., 1]
     for k in range(rounds - 1, -1, -1):
-        bad, good = values[k + 1, :, :1], values[k + 1, :, 1:]
+        bad, good = values[k + 1, ..., :1], values[k + 1, ..., 1:]
         values[k] = moves * good + (1 - moves) * bad
     return values
 
 
 def _surprises(windows: Windows, transitions: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return what the chains expect of each window, and by how much each of its rounds differs from that."""
-    arm, states = windows.arm, windows.states
+    half, arm, states = windows.half, windows.arm, windows.states
     surprise = np.empty(windows.actions.shape)
     for k in range(surprise.shape[1]):
         p = transitions[arm, states[:, k], windows.actions[:, k]]
-        bad, good = values[k + 1, arm, 0], values[k + 1, arm, 1]
+        bad, good = values[k + 1, half, arm].T
         surprise[:, k] = np.where(states[:, k + 1] == 1, good, bad) - (p * good + (1 - p) * bad)
-    return values[0, arm, states[:, 0]], surprise
+    return values[0, half, arm, states[:, 0]], surprise
 
 
 def _error(values: FloatArray, arm: IntArray) -> float:

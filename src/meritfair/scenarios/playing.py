@@ -29,9 +29,10 @@ import numpy as np
 from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.seeding import stream
 from meritfair.model.arms import Arms
+from meritfair.model.counts import Counts
 from meritfair.model.criterion import Criterion
 from meritfair.policies.base import Policy
-from meritfair.scenarios.chains import Chains
+from meritfair.scenarios.chains import Chains, Half
 from meritfair.scenarios.known import as_known
 from meritfair.scenarios.start import Start
 from meritfair.simulation.bootstrap import Interval
@@ -40,6 +41,7 @@ from meritfair.simulation.simulate import simulate
 
 _AT_ONCE = 300_000  # arms of all runs that are played together
 _MOST_PLANS = 8  # episodes
+_FOR_CHANCES = 10  # runs from which the chance of a pull by state is counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +87,6 @@ class Played:
         The same of the first draws, played once more.
     exposure : ndarray, shape (N,)
         The mean exposure of each arm.
-    chance : ndarray, shape (N, 2)
-        The chance of a pull by arm and state.
     longest_wait : float
         The longest of any arm, in the mean over draws.
     """
@@ -94,7 +94,6 @@ class Played:
     share: FloatArray
     again: FloatArray
     exposure: FloatArray
-    chance: FloatArray
     longest_wait: float
 
 
@@ -128,19 +127,28 @@ def play(
     of_run = np.r_[np.arange(ahead.draws), np.arange(ahead.again)]
     size = max(1, _AT_ONCE // ahead.belief.shape[1])
     share, wait = np.empty(total), np.empty(total)
-    exposure, visits = np.zeros(ahead.belief.shape[1]), np.zeros((ahead.belief.shape[1], 2, 2))
+    exposure = np.zeros(ahead.belief.shape[1])
     how: dict[str, Any] = {"budget": budget, "criterion": criterion, "workers": workers}
     for first in range(0, total, size):
         runs = of_run[first : first + size]
         states = _first_states(ahead, runs, first)
-        run = _simulate(ahead, as_known(policy, ahead.chains.mean), runs, states, first, how)
+        run = _simulate(ahead, as_known(policy, ahead.chains.mean), runs, states, ahead.chains.counts, first, how)
         share[first : first + size] = without_noise(run, states, ahead.belief[runs])
         wait[first : first + size] = run.longest_wait.max(axis=1)
         exposure += run.exposure.sum(axis=0)
-        visits += run.visits.sum(axis=0)
         tell(min(first + size, total), total)
-    chance = _smoothed(visits, exposure / total)
-    return Played(share[: ahead.draws], share[ahead.draws :], exposure / total, chance, float(wait.mean()))
+    return Played(share[: ahead.draws], share[ahead.draws :], exposure / total, float(wait.mean()))
+
+
+def chance_of(
+    ahead: Ahead, policy: Policy, budget: int, criterion: Criterion, workers: int | None, seen: Half
+) -> FloatArray:
+    """Return a policy's chance of a pull by arm and state, shape (N, 2), if it had seen only half of the log."""
+    runs = np.arange(min(_FOR_CHANCES, ahead.draws))
+    how: dict[str, Any] = {"budget": budget, "criterion": criterion, "workers": workers}
+    run = _simulate(ahead, as_known(policy, seen.mean), runs, _first_states(ahead, runs, 0), seen.counts, 0, how)
+    visits, exposure = run.visits.sum(axis=0), run.exposure.mean(axis=0)
+    return np.asarray(np.clip((visits[..., 1] + exposure[:, None]) / (visits.sum(axis=-1) + 1), 0, 1))
 
 
 def _first_states(ahead: Ahead, runs: IntArray, first: int) -> IntArray:
@@ -150,7 +158,9 @@ def _first_states(ahead: Ahead, runs: IntArray, first: int) -> IntArray:
     return np.asarray(level < ahead.belief[runs], dtype=np.int64)
 
 
-def _simulate(ahead: Ahead, policy: Policy, runs: IntArray, states: IntArray, first: int, how: dict[str, Any]) -> Run:
+def _simulate(
+    ahead: Ahead, policy: Policy, runs: IntArray, states: IntArray, seen: Counts, first: int, how: dict[str, Any]
+) -> Run:
     return simulate(
         [Arms(ahead.chains.draws[draw]) for draw in runs],
         policy,
@@ -159,7 +169,7 @@ def _simulate(ahead: Ahead, policy: Policy, runs: IntArray, states: IntArray, fi
         horizon=ahead.rounds // ahead.plans,
         carry_states=True,
         states=states,
-        history=ahead.chains.counts,
+        history=seen,
         seed=ahead.seed,
         first_run=first,
     )
@@ -180,11 +190,6 @@ def _lasting(transitions: FloatArray, rate: float, rounds: int) -> tuple[FloatAr
     rho = np.clip((1 - rate) * memory[..., 0] + rate * memory[..., 1], -0.999, 0.999)
     power = rho * (1 - rho**rounds) / (1 - rho)  # of rho, rho^2, ..., summed
     return (1 - power / rounds) / (1 - rho), power
-
-
-def _smoothed(visits: FloatArray, exposure: FloatArray) -> FloatArray:
-    """Return the chance of a pull by arm and state, where an arm's own exposure counts for one round."""
-    return np.asarray(np.clip((visits[..., 1] + exposure[:, None]) / (visits.sum(axis=-1) + 1), 0, 1))
 
 
 def follow(ahead: Ahead, chance: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -101,13 +101,13 @@ def logged_chance(log: StateLog, start: Start) -> FloatArray:
     usable = (log.actions >= 0) & (log.states >= 0) & ~np.isnan(given)
     cell, values = 2 * log.arm[usable] + log.states[usable], given[usable].astype(np.float64)
     size = 2 * log.n_arms
-    total = np.bincount(cell, values, size).reshape(-1, 2)[start.arms]
+    total: FloatArray = np.asarray(np.bincount(cell, values, size).reshape(-1, 2)[start.arms], np.float64)
     rounds = np.bincount(cell, minlength=size).reshape(-1, 2)[start.arms]
     overall = values.mean() if len(values) else 0.0
     if not stated:
         rate = total.sum(axis=0) / np.maximum(rounds.sum(axis=0), 1)
         return np.asarray((total + _STRENGTH * rate) / (rounds + _STRENGTH))
-    of_arm = _ratio(total.sum(axis=1), rounds.sum(axis=1), overall)
+    of_arm = _ratio(np.asarray(total.sum(axis=1)), np.asarray(rounds.sum(axis=1)), overall)
     return np.asarray(_ratio(total, rounds, of_arm[:, None]))
 
 
@@ -121,6 +121,6 @@ def longest_waits(log: StateLog) -> IntArray:
     breaks: BoolArray = np.r_[True, log.arm[1:] != log.arm[:-1]]
     pulled = log.actions == 1
     place = np.arange(len(log))
-    reset = np.maximum.accumulate(np.where(breaks, place - 1, np.where(pulled, place, -1)))
+    reset = np.maximum.accumulate(np.where(pulled, place, np.where(breaks, place - 1, -1)))
     np.maximum.at(waits, log.arm, np.where(log.actions < 0, 0, place - reset))
     return waits

@@ -101,8 +101,8 @@ def _as(found: WhatIf) -> str:
 
 def _change(value: Interval) -> str:
     if value.low <= 0 <= value.high:
-        low, high = (f"{100 * x:+.1f}".replace("-", "−") for x in value[1:])
-        return f"no clear difference ({low} to {high} percentage points)"
+        ends = [f"{100 * x:+.1f}".replace("-", "−") for x in value[1:]]
+        return f"no clear difference ({ends[0]} to {ends[1]} percentage points)"
     low, high = sorted(100 * abs(x) for x in value[1:])
     direction = "more" if value.mean > 0 else "fewer"
     return f"{100 * abs(value.mean):.1f} percentage points {direction} ({low:.1f} to {high:.1f})"
