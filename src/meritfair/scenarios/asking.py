@@ -227,7 +227,7 @@ class _Maker:
 
 def _length_of(log: StateLog) -> int:
     """Return how many rounds the log has, but not too many, and a multiple of 4 if it is more than that."""
-    rounds = min(_MOST_ROUNDS, int(log.rounds.max() - log.rounds.min()))
+    rounds = min(_MOST_ROUNDS, int((log.rounds + (log.actions >= 0)).max() - log.rounds.min()))
     return rounds - rounds % 4 if rounds > 4 else max(rounds, 1)
 
 

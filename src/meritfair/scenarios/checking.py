@@ -51,7 +51,7 @@ LEAST_PART = 0.1  # of all windows
 FEWEST_PULLS = 30.0  # effective pulls
 RARE = 0.01
 MOST_UNCOVERED = 0.05  # of a policy's pulls, or of when it does not pull
-SIGNIFICANT = 2.576  # standard errors: 1 % of models that are right are said to disagree
+SIGNIFICANT = 3.0  # standard errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,10 +177,10 @@ def check(windows: Windows, chance: FloatArray, transitions: FloatArray, pull: F
         pull = np.take_along_axis(chance[windows.half, windows.arm], windows.states[:, :-1], axis=1)
     taken = np.where(windows.actions == 1, pull, 1 - pull)
     ratios: FloatArray = np.asarray(taken / windows.chance, np.float64)
-    weights: FloatArray = np.cumprod(ratios, axis=1)
+    weights: FloatArray = np.asarray(np.cumprod(ratios, axis=1), np.float64)
     expected, surprise = _surprises(windows, transitions, _values(chance, transitions, windows.actions.shape[1]))
     end, last, arm = windows.states[:, -1].astype(np.float64), weights[:, -1], windows.arm
-    correction: FloatArray = np.asarray((weights * surprise).sum(axis=1))
+    correction: FloatArray = np.asarray((weights * surprise).sum(axis=1), np.float64)
     snips = float((last * end).sum() / last.sum()) if last.any() else math.nan
     worth = len(windows), effective_size(last), effective_size(ratios[windows.actions == 1]), _uncovered(windows, pull)
     return Check(
@@ -212,8 +212,9 @@ def _values(chance: FloatArray, transitions: FloatArray, rounds: int) -> FloatAr
 def _surprises(windows: Windows, transitions: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return what the chains expect of each window, and by how much each of its rounds differs from that."""
     half, arm, states = windows.half, windows.arm, windows.states
-    surprise = np.empty(windows.actions.shape)
-    for k in range(surprise.shape[1]):
+    rounds = len(values) - 1
+    surprise = np.empty((len(windows), rounds))
+    for k in range(rounds):
         p = transitions[arm, states[:, k], windows.actions[:, k]]
         bad, good = values[k + 1, half, arm].T
         surprise[:, k] = np.where(states[:, k + 1] == 1, good, bad) - (p * good + (1 - p) * bad)

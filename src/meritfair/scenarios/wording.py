@@ -76,15 +76,10 @@ def lead(found: WhatIf) -> str:
     answered = [each for each in found.asked if each.answered]
     if not answered:
         return f"The log cannot answer this: {found.asked[0].name}: {found.asked[0].check.refusal}."
-    sentences = [_sentence(found, answered[0])]
     same = [each for each in answered if (each.policy, each.varied) == (answered[0].policy, answered[0].varied)]
-    if len(same) > 1:
-        sentences.append(_more_pulls(min(same, key=_budget), max(same, key=_budget)))
-    return " ".join(sentences)
-
-
-def _budget(of: Outlook) -> float:
-    return of.budget
+    usual = min(same, key=lambda each: abs(each.budget - found.logged.budget))
+    most = max(same, key=lambda each: each.budget)
+    return " ".join([_sentence(found, usual), *([_more_pulls(usual, most)] if most is not usual else [])])
 
 
 def _sentence(found: WhatIf, one: Outlook) -> str:
