@@ -17,10 +17,10 @@ import numpy as np
 
 import meritfair as mf
 from meritfair.core.arrays import FloatArray, IntArray
-from meritfair.scenarios.chains import whole
+from meritfair.scenarios.chains import Chains, whole
 from meritfair.scenarios.known import as_known
-from meritfair.scenarios.playing import plans_in, without_noise
-from meritfair.scenarios.start import start_of
+from meritfair.scenarios.playing import Ahead, follow, plans_in, without_noise
+from meritfair.scenarios.start import logged_chance, start_of
 
 LOTTERY = "merit-fair:estimate=mean,design=exact"
 RECOMMENDED = "merit-fair:estimate=pooled,design=exact,slack=2"
@@ -91,9 +91,16 @@ def truth(arms: mf.Arms, log: mf.StateLog, policy: str, budget: int, rounds: int
     return float(without_noise(run, states, np.broadcast_to(belief, states.shape)).mean())
 
 
+def truth_as_logged(arms: mf.Arms, log: mf.StateLog, rounds: int) -> float:
+    """Return the same if arms are pulled as the log did in the mean."""
+    start = start_of(log)
+    chains = Chains(mf.Counts.none(arms.n_arms), arms.transitions, arms.transitions[None])
+    return float(follow(Ahead(chains, start.belief(chains.draws), rounds, 1, 2, 0), logged_chance(log, start))[0][0])
+
+
 def cover(case: Case, logs: int, draws: int) -> str:
     """Return how often the interval holds the truth, with the mean error and the width."""
-    errors, widths, held, flags, refusals = [], [], 0, 0, 0
+    errors, widths, held, gained, flags, refusals = [], [], 0, 0, 0, 0
     for number in range(logs):
         arms = mf.datasets.instances(case.dataset, case.n_arms, 1, seed=number)[0]
         log = make_log(arms, case.logged, case.budget, case.rounds, number, case.missing)
@@ -103,6 +110,8 @@ def cover(case: Case, logs: int, draws: int) -> str:
         errors.append(found.share.mean - true)
         widths.append(found.share.high - found.share.low)
         held += found.share.low <= true <= found.share.high
+        more = true - truth_as_logged(arms, log, case.rounds)
+        gained += found.difference.low <= more <= found.difference.high
         flags += found.check.disagrees
         refusals += bool(found.check.refusal)
     part, noise = held / logs, 1.96 * np.sqrt(0.95 * 0.05 / logs)
@@ -110,7 +119,8 @@ def cover(case: Case, logs: int, draws: int) -> str:
     return (
         f"{word} {100 * part:5.1f} % of {logs} (noise ±{100 * noise:.1f})  bias "
         f"{np.mean(errors):+.4f}  error {np.std(errors):.4f}  interval/3.92 {np.mean(widths) / 3.92:.4f}  "
-        f"disagrees {100 * flags / logs:.1f} %  refused {100 * refusals / logs:.1f} %  {case}"
+        f"differences {100 * gained / logs:.1f} %  disagrees {100 * flags / logs:.1f} %  "
+        f"refused {100 * refusals / logs:.1f} %  {case}"
     )
 
 
