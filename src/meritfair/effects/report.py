@@ -169,7 +169,7 @@ class Effect:
         return rows_of(self._columns())
 
     def to_frame(self, what: Literal["parts", "rounds"] = "parts") -> pd.DataFrame:
-        """Return the table of the parts, or what was known after each round, as a DataFrame; needs the extra ``lab``."""
+        """Return the table of the parts, or of what was known after each round, as a pandas DataFrame."""
         chosen = check_choice("what", what, ("parts", "rounds"))
         return data_frame(self._columns() if chosen == "parts" else self.rounds.columns("round"))
 
@@ -217,8 +217,8 @@ def verdict(estimate: float, low: float, high: float, level: float) -> str:
     >>> print(verdict(0.12, 0.07, 0.17, 0.95))
     A pull raises the chance of a good next state by 12 percentage points (between 7 and 17, at 95 % confidence).
     >>> print(verdict(0.02, -0.03, 0.07, 0.95))
-    It is not clear that a pull makes a difference: the estimate is +2 percentage points, and anything between −3 and +7 \
-fits the records, at 95 % confidence.
+    It is not clear that a pull makes a difference: the estimate is +2 percentage points, and anything between −3 and \
++7 fits the records, at 95 % confidence.
     """
     if not math.isfinite(low):
         return (
