@@ -25,6 +25,7 @@ from scipy import stats
 
 import meritfair as mf
 from meritfair.cli.show import print_note, print_table
+from meritfair.core.arrays import FloatArray
 from meritfair.core.progress import progress_bar
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -60,10 +61,10 @@ class Outcome(NamedTuple):
     misled: float
 
 
-def look(found: mf.Effect, truth: np.ndarray) -> Outcome:
+def look(found: mf.Effect, truth: FloatArray) -> Outcome:
     """Return what the looks after every round, and the last one, came to."""
     course = found.rounds
-    low, high, shown = course.anytime_low, course.anytime_high, np.array(course.shown)
+    low, high, shown = course.anytime_low, course.anytime_high, course.shown
     with np.errstate(invalid="ignore"):
         held = (low <= truth) & (truth <= high)
         called, naively = (low > 0) | (high < 0), (course.low > 0) | (course.high < 0)

@@ -112,5 +112,5 @@ def play(settings: Settings, rng: np.random.Generator) -> Programme:
 
 def _draw(merit: FloatArray, chances: FloatArray, settings: Settings, rng: np.random.Generator) -> BoolArray:
     if settings.design == "sequential":
-        return mf.draw(merit, settings.budget, rng=rng)[0]
-    return mf.draw_exposures(chances, rng=rng, design=settings.design)[0]
+        return np.asarray(mf.draw(merit, settings.budget, rng=rng)[0])
+    return np.asarray(mf.draw_exposures(chances, rng=rng, design=settings.design)[0])

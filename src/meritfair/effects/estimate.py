@@ -132,7 +132,9 @@ class _Rows:
     def _sums(self, cell: IntArray, cells: int) -> dict[str, FloatArray]:
         """Return the sums of all columns, for each number that a row of the trial may have."""
         mine = cell[self.trial.used]
-        return {name: np.asarray(np.bincount(mine, values, minlength=cells), float) for name, values in self.columns.items()}
+        return {
+            name: np.asarray(np.bincount(mine, values, minlength=cells), float) for name, values in self.columns.items()
+        }
 
     def table(self, names: Sequence[str], part: IntArray) -> EffectTable:
         """Return the effect in each part; `part` says for every row of the trial in which it is."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from meritfair.core.arrays import FloatArray, IntArray
+from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.core.checks import check_choice
 from meritfair.core.tables import data_frame, rows_of, write_table
 from meritfair.core.texts import several
@@ -65,9 +65,9 @@ class EffectTable:
         return len(self.names)
 
     @property
-    def shown(self) -> list[bool]:
+    def shown(self) -> BoolArray:
         """For each part, whether it has enough rows for an interval."""
-        return np.isfinite(self.low).tolist()
+        return np.isfinite(self.low)
 
     def take(self, places: Iterable[int]) -> EffectTable:
         """Return a table of some of the parts."""
@@ -253,7 +253,7 @@ def signed(value: float, digits: int = 1) -> str:
     return text[1:] if float(text) == 0 else text.replace("-", "−")
 
 
-WHY_IT_MISLEADS = (
+_WHY_IT_MISLEADS = (
     "It misleads because those who are drawn differ from those who are not: exposures follow merit and states, "
     "and so does the outcome."
 )
@@ -261,7 +261,7 @@ WHY_IT_MISLEADS = (
 
 def plain_difference(found: Effect) -> str:
     """Return a sentence on the plain difference of means, and why it misleads."""
-    return f"The plain difference of means is {signed(found.difference)} percentage points. {WHY_IT_MISLEADS}"
+    return f"The plain difference of means is {signed(found.difference)} percentage points. {_WHY_IT_MISLEADS}"
 
 
 def _about_rows(found: Effect) -> list[str]:

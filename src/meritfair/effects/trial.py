@@ -26,9 +26,9 @@ _SUSPICIOUS = 2.58  # standard errors: about one trial in a hundred in which not
 class LeftOut(NamedTuple):
     """How many rows are not used, each counted by the first that it lacks."""
 
+    latest: int
     no_exposure: int
     certain: int
-    latest: int
     state_unknown: int
     outcome_unknown: int
     no_draw: int
@@ -41,9 +41,9 @@ class LeftOut(NamedTuple):
     def reasons(self) -> dict[str, int]:
         """Return the number of rows by the reason why they are left out, in words."""
         words = (
+            "of the last round (the next state is not known yet)",
             "without an exposure (the arm was not in the draw)",
             "with an exposure of exactly 0 or 1 (nothing was left to chance)",
-            "of the last round (the next state is not known yet)",
             "whose state was not observed",
             "whose next state was not observed",
             "that do not say whether the arm was drawn",
@@ -122,7 +122,7 @@ def trial_of(log: StateLog) -> Trial:
     --------
     >>> log = StateLog(["Ada"] * 3, [1, 2, 3], [0, 1, 1], [1, 0, None], exposure=[0.4, 1, 0.3], drawn=[1, 0, None])
     >>> trial_of(log).left_out
-    LeftOut(no_exposure=0, certain=1, latest=1, state_unknown=0, outcome_unknown=0, no_draw=0)
+    LeftOut(latest=1, no_exposure=0, certain=1, state_unknown=0, outcome_unknown=0, no_draw=0)
     """
     if log.exposure is None or log.drawn is None:
         raise InputError(
@@ -160,7 +160,7 @@ def _left_out(log: StateLog, outcome: IntArray, inside: BoolArray, latest: BoolA
     assert log.exposure is not None
     assert log.drawn is not None
     unknown = np.isnan(log.exposure)
-    lacks = (unknown, ~inside, latest & (outcome < 0), log.states < 0, outcome < 0, log.drawn < 0)
+    lacks = (latest & (outcome < 0), unknown, ~inside, log.states < 0, outcome < 0, log.drawn < 0)
     first = np.where(np.any(lacks, axis=0), np.argmax(lacks, axis=0), len(lacks))
     return LeftOut(*np.bincount(first, minlength=len(lacks) + 1)[: len(lacks)].tolist())
 
@@ -178,9 +178,10 @@ def _missing(log: StateLog, exposure: FloatArray, outcome: IntArray, rows: BoolA
     assert log.drawn is not None
     rows = rows & (log.drawn >= 0)
     drawn, lost, chance = log.drawn[rows] == 1, outcome[rows] < 0, exposure[rows]
-    if not drawn.any() or drawn.all() or not lost.any() or lost.all():
-        return Missing(*(float(lost[part].mean()) if part.any() else 0.0 for part in (drawn, ~drawn)), 0.0)
+    of_drawn, of_others = (float(lost[part].mean()) if part.any() else 0.0 for part in (drawn, ~drawn))
+    if not lost.any() or lost.all():
+        return Missing(of_drawn, of_others, 0.0)
     more = lost - lost.mean()
     spread = float((chance * (1 - chance) * more**2).sum())
     z = float(((drawn - chance) * more).sum()) / math.sqrt(spread)
-    return Missing(float(lost[drawn].mean()), float(lost[~drawn].mean()), z)
+    return Missing(of_drawn, of_others, z)
