@@ -38,6 +38,8 @@ CASES = {
     "20 arms, exact": SMALL,
     "20 arms, exact, no effect": replace(SMALL, helps=False),
     "20 arms, systematic, timed": replace(SMALL, **TIMED),  # type: ignore[arg-type]
+    "20 arms, slack of 2": replace(SMALL, slack=2.0),
+    "20 arms, slack of 2, no effect": replace(SMALL, slack=2.0, helps=False),
     "20 arms, sequential": replace(SMALL, design="sequential", replan=8),
     "20 arms, exact, 30 % missing": replace(SMALL, missing=0.3),
     "20 arms, exact, no effect, 150 rounds": replace(SMALL, helps=False, rounds=150),

@@ -32,6 +32,8 @@ class Settings:
         The part of the states that is not observed.
     replan : int
         Merits are learned after that many rounds.
+    slack : float
+        If above 0, a learner of meritfair with this slack says who is pulled, with the exposures that it states.
     """
 
     n_arms: int = 20
@@ -42,6 +44,7 @@ class Settings:
     timed: float = 1.0
     missing: float = 0.0
     replan: int = 1
+    slack: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -87,27 +90,59 @@ def make_arms(settings: Settings, rng: np.random.Generator) -> FloatArray:
 
 def play(settings: Settings, rng: np.random.Generator) -> Programme:
     """Play a programme."""
-    N, K, T = settings.n_arms, settings.budget, settings.rounds
+    N, T = settings.n_arms, settings.rounds
     P, everyone = make_arms(settings, rng), np.arange(N)
-    visits, good = np.zeros((2, N, 2, 2))
     states, drawn, exposure, effect = np.zeros((T + 1, N), np.int64), np.zeros((T, N), bool), *np.zeros((2, T, N))
     states[0] = rng.random(N) < 0.5
-    learned = np.ones(N)
+    chooser = Live(settings, rng) if settings.slack else ByMerit(settings, rng)
     for t in range(T):
         s = states[t]
-        if t % settings.replan == 0:
-            mean = (good + 1) / (visits + 2)
-            learned = MERIT((mean[..., 1] - mean[..., 0]).mean(axis=1))
-        merit = learned * np.where(s == 0, settings.timed, 1.0)
-        if t % settings.replan == 0 or settings.timed != 1:
-            chances = mf.fair_exposure(merit, K, settings.design)
-        exposure[t], drawn[t] = chances, _draw(merit, chances, settings, rng)
-        states[t + 1] = rng.random(N) < P[everyone, s, drawn[t].astype(int)]
+        exposure[t], drawn[t] = chooser.choose(s)
+        action = drawn[t].astype(int)
+        states[t + 1] = rng.random(N) < P[everyone, s, action]
         effect[t] = P[everyone, s, 1] - P[everyone, s, 0]
-        visits[everyone, s, drawn[t].astype(int)] += 1
-        good[everyone, s, drawn[t].astype(int)] += states[t + 1]
-    seen = rng.random(states.shape) >= settings.missing
-    return Programme(states, drawn, exposure, effect, seen)
+        chooser.observe(s, action, states[t + 1])
+    return Programme(states, drawn, exposure, effect, rng.random(states.shape) >= settings.missing)
+
+
+class ByMerit:
+    """Draws by the merits that were learned, after the definition."""
+
+    def __init__(self, settings: Settings, rng: np.random.Generator) -> None:
+        self.settings, self.rng, self.round = settings, rng, 0
+        self.visits, self.good = np.zeros((2, settings.n_arms, 2, 2))
+        self.learned = self.chances = np.ones(settings.n_arms)
+
+    def choose(self, states: IntArray) -> tuple[FloatArray, BoolArray]:
+        settings, begins = self.settings, self.round % self.settings.replan == 0
+        self.round += 1
+        if begins:
+            mean = (self.good + 1) / (self.visits + 2)
+            self.learned = MERIT((mean[..., 1] - mean[..., 0]).mean(axis=1))
+        merit = self.learned * np.where(states == 0, settings.timed, 1.0)
+        if begins or settings.timed != 1:
+            self.chances = mf.fair_exposure(merit, settings.budget, settings.design)
+        return self.chances, _draw(merit, self.chances, settings, self.rng)
+
+    def observe(self, states: IntArray, actions: IntArray, outcomes: IntArray) -> None:
+        where = np.arange(len(states)), states, actions
+        self.visits[where] += 1
+        self.good[where] += outcomes
+
+
+class Live:
+    """Draws as a learner of meritfair says."""
+
+    def __init__(self, settings: Settings, rng: np.random.Generator) -> None:
+        policy = mf.MeritFair(estimate="mean", design=settings.design, slack=settings.slack)
+        self.learner = policy.start(settings.n_arms, settings.budget, seed=int(rng.integers(2**31)))
+
+    def choose(self, states: IntArray) -> tuple[FloatArray, BoolArray]:
+        choice = self.learner.choose(states)
+        return choice.exposure, np.asarray(choice.actions) == 1
+
+    def observe(self, states: IntArray, actions: IntArray, outcomes: IntArray) -> None:
+        self.learner.observe(states, actions, outcomes)
 
 
 def _draw(merit: FloatArray, chances: FloatArray, settings: Settings, rng: np.random.Generator) -> BoolArray:

@@ -145,11 +145,8 @@ def test_the_order_of_rows_and_the_names_of_arms_do_not_matter() -> None:
 @pytest.mark.parametrize("mirrored", ["pulls", "states"])
 def test_the_effect_of_the_opposite_is_the_opposite(mirrored: str) -> None:
     columns = made_columns(n_arms=40)
-    if mirrored == "pulls":
-        names = ("drawn", "actions", "exposure")
-    else:
-        names = ("states",)
-        columns["states"] = np.where(columns["states"] < 0, np.nan, columns["states"])
+    columns["states"] = np.where(columns["states"] < 0, np.nan, columns["states"])
+    names = {"pulls": ["drawn", "actions", "exposure"], "states": ["states"]}[mirrored]
     other = columns | {name: 1 - columns[name] for name in names}
     found, opposite = mf.effect(mf.StateLog(**columns)), mf.effect(mf.StateLog(**other))
     assert opposite.estimate == pytest.approx(-found.estimate)
@@ -163,7 +160,7 @@ def test_rows_are_left_out_and_counted_by_what_they_lack() -> None:
         [1, 2, 3, 4, 5, 6, 7, 8, 1, 2],
         [0, 1, 1, None, 0, 1, 0, 1, 0, 1],
         [1, 0, 0, 1, 0, 1, 0, None, 0, 1],
-        exposure=[0.5, 1, 0.3, 0.5, None, 0, 0.4, 0.4, 0.5, 0.5],
+        exposure=[0.5, 1, 0.3, 0.5, np.nan, 0, 0.4, 0.4, 0.5, 0.5],
         drawn=[1, 0, 0, 1, 0, 1, None, None, 0, 1],
     )
     found = mf.effect(log)
@@ -273,9 +270,8 @@ def test_intervals_lie_in_each_other_and_narrow(programme_found: Effect) -> None
     shown = width[programme_found.rounds.shown]
     assert len(shown) >= 18
     assert shown[-1] < 0.4 * shown[0]
-    assert programme_found.asymptotic[1] - programme_found.estimate == pytest.approx(
-        1.959964 * programme_found.overall.standard_error[0]
-    )
+    errors = (programme_found.asymptotic[1] - programme_found.estimate) / programme_found.overall.standard_error[0]
+    assert 1.959964 < errors < 1.98  # of Student's t with many degrees of freedom
 
 
 def test_a_higher_level_is_wider(programme_found: Effect) -> None:

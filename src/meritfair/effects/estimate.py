@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 
 import numpy as np
+from scipy.special import stdtrit
 
 import meritfair
 from meritfair.core.arrays import FloatArray, IntArray
@@ -15,7 +15,7 @@ from meritfair.core.tables import numbered
 from meritfair.datasets.logs import StateLog
 from meritfair.effects.estimator import PseudoOutcomes, pseudo_outcomes
 from meritfair.effects.report import Effect, EffectTable
-from meritfair.effects.sequence import LEAST, ROUNDS, first_variance, mixture_precision, mixture_radius
+from meritfair.effects.sequence import LEAST, ROUNDS, first_variance, mixture_precision, mixture_radius, small_sample
 from meritfair.effects.trial import Trial, trial_of
 
 STATES = ("bad (0)", "good (1)")
@@ -123,6 +123,7 @@ class _Rows:
             "pulled": drawn,
             "value": made.value,
             "square": made.square,
+            "fourth": made.square**2,
             "weight": weight,
             "weight_squared": weight**2,
             "good": outcome,
@@ -167,10 +168,11 @@ def _table(names: Sequence[str], sums: Mapping[str, FloatArray], first: FloatArr
     rho_squared = mixture_precision(ROUNDS * first, alpha)
     with np.errstate(divide="ignore", invalid="ignore"):  # where there is nothing it is NaN
         estimate, error = sums["value"] / n, np.sqrt(sums["square"]) / n
-        anytime = mixture_radius(sums["square"], rho_squared, alpha) / n
+        freedom = 2 * sums["square"] ** 2 / sums["fourth"]  # of the variance, as Satterthwaite has it
+        anytime = mixture_radius(sums["square"], rho_squared, alpha) * small_sample(freedom) / n
         difference = sums["good_pulled"] / pulled - (sums["good"] - sums["good_pulled"]) / (n - pulled)
         effective = sums["weight"] ** 2 / sums["weight_squared"]  # that many rows with exposures of 1/2 say as much
-    asymptotic = NormalDist().inv_cdf(1 - alpha / 2) * error
+    asymptotic = stdtrit(freedom, 1 - alpha / 2) * error
     enough = (pulled >= LEAST) & (n - pulled >= LEAST)
 
     def bound(end: FloatArray) -> FloatArray:

@@ -26,6 +26,10 @@ compete, which lowers the variance of a sum of numbers with one sign, and raises
 by a factor of at most n/(n - 1) for n arms with equal exposures, and about that for others; the squares of a round
 are multiplied by it.
 
+The asymptotic interval takes the quantile of Student's t for :math:`2 (\sum q)^2 / \sum q^2` degrees of freedom
+(Satterthwaite). It is hardly wider than the normal one, unless a few rows with small exposures carry most of the
+variance.
+
 References
 ----------
 .. [1] J. Robins, A. Rotnitzky, L. P. Zhao, Estimation of Regression Coefficients When Some Regressors Are Not Always
