@@ -106,7 +106,7 @@ def _periods(trial: Trial, rows: _Rows, length: int) -> EffectTable:
         trial.labels[a] if a == b else f"{trial.labels[a]} to {trial.labels[b]}"
         for a, b in zip(first, last, strict=True)
     ]
-    found = rows.table(names, of_round[trial.round])
+    found = rows.table(names, of_round[trial.round], min(length, ROUNDS))
     return found.take(np.flatnonzero(found.rows))
 
 
@@ -137,9 +137,13 @@ class _Rows:
             name: np.asarray(np.bincount(mine, values, minlength=cells), float) for name, values in self.columns.items()
         }
 
-    def table(self, names: Sequence[str], part: IntArray) -> EffectTable:
-        """Return the effect in each part; `part` says for every row of the trial in which it is."""
-        return _table(names, self._sums(part, len(names)), self._first_variance(part, len(names)), self.alpha)
+    def table(self, names: Sequence[str], part: IntArray, rounds: int = ROUNDS) -> EffectTable:
+        """Return the effect in each part, with intervals that are narrowest after so many rounds.
+
+        `part` says for every row of the trial in which part it is.
+        """
+        variance = rounds * self._first_variance(part, len(names))
+        return _table(names, self._sums(part, len(names)), variance, self.alpha)
 
     def course(self) -> EffectTable:
         """Return the effect up to each round that has rows."""
@@ -147,8 +151,8 @@ class _Rows:
         looks = np.unique(trial.round[trial.used])
         sums = self._sums(trial.round, len(trial.labels))
         until = {name: np.cumsum(values)[looks] for name, values in sums.items()}
-        first = self._first_variance(np.zeros_like(trial.round), 1)
-        return _table([trial.labels[look] for look in looks], until, first, self.alpha)
+        variance = ROUNDS * self._first_variance(np.zeros_like(trial.round), 1)
+        return _table([trial.labels[look] for look in looks], until, variance, self.alpha)
 
     def _first_variance(self, part: IntArray, parts: int) -> FloatArray:
         """Return for each part the most that the pseudo-outcomes of its first round can vary; 1 if it has none."""
@@ -162,10 +166,10 @@ class _Rows:
         return np.where(found > 0, found, 1.0)
 
 
-def _table(names: Sequence[str], sums: Mapping[str, FloatArray], first: FloatArray, alpha: float) -> EffectTable:
-    """Return estimates from sums, with intervals for those that have enough rows."""
+def _table(names: Sequence[str], sums: Mapping[str, FloatArray], variance: FloatArray, alpha: float) -> EffectTable:
+    """Return estimates from sums, with intervals for those that have enough rows, narrowest at some variance."""
     n, pulled = sums["rows"], sums["pulled"]
-    rho_squared = mixture_precision(ROUNDS * first, alpha)
+    rho_squared = mixture_precision(variance, alpha)
     with np.errstate(divide="ignore", invalid="ignore"):  # where there is nothing it is NaN
         estimate, error = sums["value"] / n, np.sqrt(sums["square"]) / n
         freedom = 2 * sums["square"] ** 2 / sums["fourth"]  # of the variance, as Satterthwaite has it
