@@ -44,6 +44,7 @@ CASES = {
     "20 arms, exact, 30 % missing": replace(SMALL, missing=0.3),
     "20 arms, exact, no effect, 150 rounds": replace(SMALL, helps=False, rounds=150),
     "200 arms, exact": LARGE,
+    "200 arms, exact, weeks good or bad for all": replace(LARGE, shared=0.5),
     "200 arms, systematic, timed, no effect": replace(LARGE, helps=False, **TIMED),  # type: ignore[arg-type]
 }
 PARTS = {"all": None, "bad": 0, "good": 1}
@@ -120,8 +121,8 @@ def main() -> None:
     cases = {name: settings for name, settings in CASES.items() if name.startswith(given.only)}
     rows = []
     with progress_bar(len(cases)) as begin:
-        for number, (case, settings) in enumerate(cases.items()):
-            tell = begin(case)
+        for case, settings in cases.items():
+            tell, number = begin(case), list(CASES).index(case)
             found: dict[str, list[Outcome]] = {part: [] for part in PARTS}
             for k in range(given.programmes):
                 programme = play(settings, np.random.default_rng([17, number, k]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 import meritfair as mf
 from meritfair.core.arrays import BoolArray, FloatArray, IntArray
@@ -32,6 +33,8 @@ class Settings:
         The part of the states that is not observed.
     replan : int
         Merits are learned after that many rounds.
+    shared : float
+        How much of what happens in a round is the same for all arms, from 0 to 1.
     slack : float
         If above 0, a learner of meritfair with this slack says who is pulled, with the exposures that it states.
     """
@@ -44,6 +47,7 @@ class Settings:
     timed: float = 1.0
     missing: float = 0.0
     replan: int = 1
+    shared: float = 0.0
     slack: float = 0.0
 
 
@@ -99,7 +103,7 @@ def play(settings: Settings, rng: np.random.Generator) -> Programme:
         s = states[t]
         exposure[t], drawn[t] = chooser.choose(s)
         action = drawn[t].astype(int)
-        states[t + 1] = rng.random(N) < P[everyone, s, action]
+        states[t + 1] = _coins(settings, rng) < P[everyone, s, action]
         effect[t] = P[everyone, s, 1] - P[everyone, s, 0]
         chooser.observe(s, action, states[t + 1])
     return Programme(states, drawn, exposure, effect, rng.random(states.shape) >= settings.missing)
@@ -143,6 +147,14 @@ class Live:
 
     def observe(self, states: IntArray, actions: IntArray, outcomes: IntArray) -> None:
         self.learner.observe(states, actions, outcomes)
+
+
+def _coins(settings: Settings, rng: np.random.Generator) -> FloatArray:
+    """Return uniform numbers of all arms; those of one round depend on each other if something is shared."""
+    if not settings.shared:
+        return rng.random(settings.n_arms)
+    own, common = rng.normal(size=settings.n_arms), rng.normal()
+    return np.asarray(ndtr(np.sqrt(1 - settings.shared) * own + np.sqrt(settings.shared) * common))
 
 
 def _draw(merit: FloatArray, chances: FloatArray, settings: Settings, rng: np.random.Generator) -> BoolArray:

@@ -11,8 +11,9 @@ difference. If it were normal with variance known, then for every :math:`\lambda
           \quad\text{for all } t \text{ at once}
 
 with probability :math:`1 - \alpha`. For sums that are only nearly normal, with a variance that is estimated, this holds
-in the limit of many rows (Waudby-Smith et al. 2024, also for effects that change over time, as they do here); so nothing is shown before `LEAST` arms were drawn and as many were not. The bound is on the mean effect
-*up to that round*: that of a later round may differ, so intervals of different rounds are not intersected.
+in the limit of many rows (Waudby-Smith et al. 2024), also for effects that change over time, as they do here; so
+nothing is shown before `LEAST` arms were drawn and as many were not. The bound is on the mean effect *up to that
+round*: that of a later round may differ, so intervals of different rounds are not intersected.
 
 **Few rows.** Where a few rows with small exposures carry most of the variance, its estimate is uncertain. The bound,
 about three standard errors, is widened as Student's t is wider than a normal there (`small_sample`): by 4 % with 60
