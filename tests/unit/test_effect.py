@@ -136,7 +136,7 @@ def test_the_order_of_rows_and_the_names_of_arms_do_not_matter() -> None:
     names = {arm: f"{7 * k % 12:02d}" for k, arm in enumerate(sorted(set(columns["arms"])))}
     mixed["arms"] = [names[arm] for arm in mixed["arms"]]
     one, other = mf.effect(mf.StateLog(**columns)), mf.effect(mf.StateLog(**mixed))
-    for mine, yours in zip(one.parts.values(), other.parts.values(), strict=True):
+    for (_, mine), (_, yours) in zip(one.parts, other.parts, strict=True):
         for name, values in mine.columns("part").items():
             if name != "part":
                 np.testing.assert_allclose(values, yours.columns("part")[name], rtol=1e-11)
@@ -261,7 +261,7 @@ def programme_found() -> Effect:
 
 
 def test_intervals_lie_in_each_other_and_narrow(programme_found: Effect) -> None:
-    for table in programme_found.parts.values():
+    for _, table in programme_found.parts:
         assert (table.anytime_low < table.low).all()
         assert (table.low < table.estimate).all()
         assert (table.estimate < table.high).all()
@@ -313,6 +313,14 @@ def test_tables_are_kept(programme_found: Effect, tmp_path: Path) -> None:
     assert programme_found.table()[1]["value"] == "bad (0)"
     with pytest.raises(mf.InputError, match="what must be one of parts, rounds, got 'arms'"):
         programme_found.to_frame("arms")  # type: ignore[arg-type]
+
+
+def test_a_group_may_be_called_like_a_part() -> None:
+    columns = made_columns()
+    columns["features"] = {"period": columns["features"]["district"]}
+    found = mf.effect(mf.StateLog(**columns), group="period")
+    assert [part for part, _ in found.parts] == ["all", "state", "period", "period"]
+    assert len(found.table()) == sum(len(table) for _, table in found.parts)
 
 
 def test_the_page_says_it_and_names_stay_text(programme_found: Effect, tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ def effect(
 ) -> None:
     """Estimate how much a pull raises the chance of a good next state: overall, by last state, by group, over time.
 
-    Every draw with a known chance is a small experiment, so the effect can be told from the log. The main interval
-    holds whenever one looks, and however often.
+    Every draw with a known chance is a small experiment, so the log can tell.
+    The main interval holds whenever one looks, and however often.
     """
     from meritfair.core.checks import check_number
     from meritfair.datasets.logs import read_log
@@ -93,7 +93,7 @@ def _show(found: Effect) -> None:
 
     print_note(str(found), style="bold")
     rows = cells(found.overall)
-    for part, table in list(found.parts.items())[1:]:
+    for part, table in found.parts[1:]:
         rows += [[f"by {part}:", *[""] * (len(rows[0]) - 1)]]
         rows += cells(table, [f"  {name}" for name in table.names])[:_MOST_GROUPS]
     print_table(["", *headings(found.level)], rows, "\nEffect of a pull on the next state, in percentage points:")

@@ -149,10 +149,10 @@ class Effect:
         return float(self.settings["level"])
 
     @property
-    def parts(self) -> dict[str, EffectTable]:
-        """All tables but that of the rounds, by what their entries are: all, state, period, and the group if any."""
-        group = {} if self.groups is None else {str(self.settings["group"]): self.groups}
-        return {"all": self.overall, "state": self.states, **group, "period": self.periods}
+    def parts(self) -> list[tuple[str, EffectTable]]:
+        """All tables but that of the rounds, after what their entries are: all, state, the group if any, period."""
+        group = [] if self.groups is None else [(str(self.settings["group"]), self.groups)]
+        return [("all", self.overall), ("state", self.states), *group, ("period", self.periods)]
 
     def __str__(self) -> str:
         return verdict(self.estimate, *self.interval, self.level)
@@ -199,7 +199,7 @@ class Effect:
 
     def _columns(self) -> dict[str, list[Any]]:
         columns: dict[str, list[Any]] = {"part": [], "value": [], **{name: [] for name in _NUMBERS}}
-        for part, table in self.parts.items():
+        for part, table in self.parts:
             columns["part"] += [part] * len(table)
             for name, values in table.columns("value").items():
                 columns[name] += values
