@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import meritfair as mf
 from meritfair.effects import Effect, LeftOut
@@ -103,6 +104,26 @@ def test_it_is_what_the_definition_says(seed: int) -> None:
         check(found.periods, k, [row for row in used if row.round // 4 == int(name.split()[0]) // 4])
     for k, name in enumerate(found.rounds.names):
         check(found.rounds, k, [row for row in used if row.round <= int(name)])
+
+
+def test_the_intervals_are_what_their_formulas_say() -> None:
+    columns = made_columns(n_arms=60)
+    found = mf.effect(mf.StateLog(**columns), level=0.9)
+    rows = plain_rows(columns)
+    used, alpha = reference.pseudo_outcomes(rows), 0.1
+    first = [
+        row.exposure for row in rows if row.round == 0 and row.state is not None and row.exposure not in (None, 0, 1)
+    ]
+    narrowest = 20 * sum(0.25 / (e * (1 - e)) for e in first if e is not None)
+    rho_squared = (-2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / narrowest
+    variance = sum(row.square for row in used)
+    freedom = 2 * variance**2 / sum(row.square**2 for row in used)
+    grown = rho_squared * variance + 1
+    radius = math.sqrt(grown / rho_squared * math.log(grown / alpha**2)) / len(used)
+    radius *= stats.t.ppf(stats.norm.cdf(3), freedom) / 3
+    assert found.interval == pytest.approx((found.estimate - radius, found.estimate + radius))
+    once = stats.t.ppf(1 - alpha / 2, freedom) * math.sqrt(variance) / len(used)
+    assert found.asymptotic == pytest.approx((found.estimate - once, found.estimate + once))
 
 
 def test_the_mean_of_a_pseudo_outcome_is_the_effect_whatever_was_predicted() -> None:
