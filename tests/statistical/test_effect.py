@@ -88,12 +88,12 @@ def test_looking_at_the_asymptotic_interval_after_every_round_is_caught() -> Non
 
 
 def test_draws_that_were_not_left_to_chance_are_caught() -> None:
-    """In one round of four, a place goes from somebody who will be in the bad state to somebody who will not."""
+    """In every second round, a place goes from somebody who will be in the bad state to somebody who will not."""
     rng = np.random.default_rng(5)
     looks = []
     for programme in played("timed, no effect"):
         drawn, after = programme.drawn.copy(), programme.states[1:]
-        for t in np.flatnonzero(rng.random(len(drawn)) < 0.25):
+        for t in np.flatnonzero(rng.random(len(drawn)) < 0.5):
             loses, gains = np.flatnonzero(drawn[t] & (after[t] == 0)), np.flatnonzero(~drawn[t] & (after[t] == 1))
             if len(loses) and len(gains):
                 drawn[t, [rng.choice(loses), rng.choice(gains)]] = False, True
