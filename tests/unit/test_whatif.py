@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,11 @@ from meritfair.scenarios.wording import lead
 CHAIN = np.array([[[0.2, 0.6], [0.5, 0.9]]])
 
 
-def lottery_log(n_arms: int = 40, budget: int = 8, rounds: int = 40, seed: int = 1, **more: Any) -> mf.StateLog:
-    """Return a log of a fair lottery on CPAP patients; the last row of each is the state at the end."""
-    rng, arms = np.random.default_rng(seed), mf.datasets.cpap(n_arms=n_arms, seed=seed)
+def lottery_log(
+    n_arms: int = 40, budget: int = 8, rounds: int = 40, seed: int = 1, arms: mf.Arms | None = None, **more: Any
+) -> mf.StateLog:
+    """Return a log of a fair lottery, on CPAP patients by default; the last row of each is the state at the end."""
+    rng, arms = np.random.default_rng(seed), arms or mf.datasets.cpap(n_arms=n_arms, seed=seed)
     states, rows = rng.integers(0, 2, n_arms), list[Any]()
     for t in range(rounds):
         actions = np.isin(np.arange(n_arms), rng.choice(n_arms, budget, replace=False)).astype(int)
@@ -156,7 +159,7 @@ def test_chains_are_drawn_around_their_mean(estimate: str) -> None:
 
 def two_windows() -> Windows:
     arm, states, actions = np.array([0, 1]), np.array([[0, 1, 1], [1, 0, 0]]), np.array([[1, 0], [0, 0]])
-    return Windows(arm, states, actions, np.full((2, 2), 0.5), np.array([0, 1]))
+    return Windows(arm, states, actions, np.full((2, 2), 0.5), np.array([0, 1]), np.ones(2))
 
 
 def test_weights_by_hand() -> None:
@@ -185,6 +188,7 @@ def test_arms_may_be_relabelled() -> None:
         rng.integers(0, 2, (n, 3)),
         rng.uniform(0.1, 0.9, (n, 3)),
         rng.integers(0, 2, n),
+        rng.uniform(0.5, 1.5, n),
     )
     chance, chains, new = rng.random((2, arms, 2)), rng.random((arms, 2, 2)), rng.permutation(arms)
     order = rng.permutation(n)
@@ -194,6 +198,7 @@ def test_arms_may_be_relabelled() -> None:
         windows.actions[order],
         windows.exposure[order],
         windows.half[order],
+        windows.weight[order],
     )
     one, other = check(windows, chance, chains), check(moved, chance[:, np.argsort(new)], chains[np.argsort(new)])
     for name, value in vars(one).items():
@@ -224,6 +229,19 @@ def test_windows_leave_out_what_is_not_known() -> None:
     assert starts(exposure=[np.nan, *exposure[1:]]) == 2
     assert starts(exposure=[0.0, *exposure[1:]]) == 2  # pulled against its exposure: no weight can be given
     assert starts(drawn=[1, 0, 1, 0, 1, 1, -1]) == 2
+
+
+def test_states_that_are_missing_after_bad_ones_do_not_mislead() -> None:
+    """After a bad state every second next one is missing: windows with all states known are too good to be true."""
+    truth = np.broadcast_to([[0.2, 0.3], [0.7, 0.8]], (100, 2, 2))
+    log, rng = lottery_log(n_arms=100, budget=20, rounds=60, arms=mf.Arms(truth)), np.random.default_rng(5)
+    before = np.r_[1, log.states[:-1]]
+    states = np.where((before == 0) & (log.rounds > 0) & (rng.random(len(log)) < 0.5), -1, log.states)
+    thinned = mf.StateLog([log.arms[i] for i in log.arm], log.rounds, states, log.actions, exposure=log.exposure)
+    windows, chance = windows_of(thinned, start_of(thinned), 3), np.full((2, 100, 2), 0.2)
+    assert windows_of(log, start_of(log), 3).weight.tolist() == [1.0] * 2000
+    assert check(windows, chance, truth).verdict == "agrees"
+    assert check(replace(windows, weight=np.ones(len(windows))), chance, truth).verdict == "disagrees"
 
 
 def test_a_model_that_is_wrong_is_contradicted() -> None:

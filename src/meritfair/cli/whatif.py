@@ -88,6 +88,7 @@ def whatif(
         bool, options.flag("--extrapolate", "Also answer by the model alone where the log cannot check it.", _HOW)
     ] = False,
     seed: Annotated[int, options.whole("--seed", "-s", help="Seed of all random numbers.", panel=_HOW)] = 0,
+    absent: options.AbsentOption = "unknown",
     workers: options.WorkersOption = None,
     out: Annotated[
         Path | None,
@@ -120,7 +121,7 @@ def whatif(
     how: dict[str, Any] = {"rounds": rounds, "window": window, "draws": draws, "estimate": estimate, "seed": seed}
     how |= {"against": against} if against is not None else {}
     with bar(f"reading {log.name}", keep=False) as tell:
-        records = read_log(log)
+        records = read_log(log, absent=absent)
         files = Files(out, plot, html)
         found = ask(records, policy or None, **asked, **how, extrapolate=extrapolate, workers=workers, progress=tell)
     files.save(out, found.save)

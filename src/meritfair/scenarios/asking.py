@@ -145,23 +145,19 @@ def whatif(
         made += [maker.outlook(each, workers, begin(each.name)) for each in asked]
     base = next(each for each in made if each.name == against)
     made = [dataclasses.replace(each, difference=difference(each, base)) for each in made]
-    about: dict[str, Any] = {
-        "rounds": length,
-        "plans": maker.ahead.plans,
-        "window": int(window),
-        "draws": number,
+    about: dict[str, Any] = {"rounds": length, "plans": maker.ahead.plans, "window": int(window), "draws": number}
+    about |= {
         "estimate": estimate,
         "merit": str(yardstick),
         "extrapolate": extrapolate,
         "against": against,
         "seed": root,
-        "versions": {
-            "meritfair": meritfair.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
     }
-    return WhatIf(tuple(made), against, start.n_arms, log.n_arms - start.n_arms, about)
+    return WhatIf(tuple(made), against, start.n_arms, log.n_arms - start.n_arms, about | {"versions": _versions()})
+
+
+def _versions() -> dict[str, str]:
+    return {"meritfair": meritfair.__version__, "numpy": np.__version__, "python": platform.python_version()}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

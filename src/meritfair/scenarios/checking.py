@@ -16,6 +16,10 @@ Here V and Q are what the fitted chain of the arm expects of the end of the wind
 difference from the mean of :math:`V_0(s_0)`, the *model* on the same windows, is what the log holds against the chains.
 Windows do not overlap; standard errors are those of sums over arms, which are independent of each other.
 
+Where states are missing, windows with all states known are not like the others if some states are followed by missing
+ones more often. So a window counts for :math:`\prod_k 1 / o(s_k, a_k)`, scaled to a mean of 1, where o is how often the
+next state is known after state s and action a, in all arms together.
+
 A policy that learns from the log prefers arms that did well in it, by chance also, and would look too good in the same
 rounds. So q in the first half of the log is that of the policy if it had seen the second half alone, and the other
 way round.
@@ -68,6 +72,8 @@ class Windows:
         The chance of a pull.
     half : ndarray of int, shape (n,)
         In which half of the log each is, 0 or 1.
+    weight : ndarray, shape (n,)
+        For how many windows it stands, in the mean 1: more where the next state is often missing.
     """
 
     arm: IntArray
@@ -75,6 +81,7 @@ class Windows:
     actions: IntArray
     exposure: FloatArray
     half: IntArray
+    weight: FloatArray
 
     def __len__(self) -> int:
         return len(self.arm)
@@ -94,7 +101,7 @@ def windows_of(log: StateLog, start: Start, rounds: int) -> Windows:
     place[start.arms] = np.arange(start.n_arms)
     if log.exposure is None or log.drawn is None:
         none, rows = np.zeros(0, np.int64), np.zeros((0, rounds), np.int64)
-        return Windows(none, rows, rows, rows.astype(np.float64), none)
+        return Windows(none, rows, rows, rows.astype(np.float64), none, np.zeros(0))
     chance = np.where(log.drawn == 1, log.exposure, 1 - log.exposure)
     usable = log.has_outcome & (log.drawn == log.actions) & (chance > 0) & (place[log.arm] >= 0)
     whole = np.append(usable, np.zeros(rounds, np.bool_))
@@ -103,7 +110,18 @@ def windows_of(log: StateLog, start: Start, rounds: int) -> Windows:
     )
     rows = np.flatnonzero(begins)[:, None] + np.arange(rounds + 1)
     inner, half = rows[:, :-1], (log.rounds[rows[:, 0]] >= middle_of(log, rounds)).astype(np.int64)
-    return Windows(place[log.arm[rows[:, 0]]], log.states[rows], log.actions[inner], log.exposure[inner], half)
+    weight = np.prod(1 / _observed(log)[log.states[inner], log.actions[inner]], axis=1)
+    weight = weight / weight.mean() if len(weight) else weight
+    return Windows(place[log.arm[rows[:, 0]]], log.states[rows], log.actions[inner], log.exposure[inner], half, weight)
+
+
+def _observed(log: StateLog) -> FloatArray:
+    """Return how often the next state is known after a state that is and an action, shape (2, 2)."""
+    next_round = (log.arm[1:] == log.arm[:-1]) & (np.diff(log.rounds) == 1)
+    rows = np.flatnonzero(next_round & (log.states[:-1] >= 0) & (log.actions[:-1] >= 0))
+    cell = 2 * log.states[rows] + log.actions[rows]
+    known = np.bincount(cell, log.states[rows + 1] >= 0, 4)
+    return np.asarray(np.where(known > 0, known / np.maximum(np.bincount(cell, minlength=4), 1), 1.0).reshape(2, 2))
 
 
 def middle_of(log: StateLog, rounds: int) -> int:
@@ -179,8 +197,9 @@ def check(windows: Windows, chance: FloatArray, transitions: FloatArray, pull: F
     ratios: FloatArray = np.asarray(taken / windows.chance, np.float64)
     weights: FloatArray = np.asarray(np.cumprod(ratios, axis=1), np.float64)
     expected, surprise = _surprises(windows, transitions, _values(chance, transitions, windows.actions.shape[1]))
-    end, last, arm = windows.states[:, -1].astype(np.float64), weights[:, -1], windows.arm
-    correction: FloatArray = np.asarray((weights * surprise).sum(axis=1), np.float64)
+    end, last, arm = windows.states[:, -1].astype(np.float64), windows.weight * weights[:, -1], windows.arm
+    expected = windows.weight * expected
+    correction: FloatArray = np.asarray(windows.weight * (weights * surprise).sum(axis=1), np.float64)
     snips = float((last * end).sum() / last.sum()) if last.any() else math.nan
     worth = len(windows), effective_size(last), effective_size(ratios[windows.actions == 1]), _uncovered(windows, pull)
     return Check(
