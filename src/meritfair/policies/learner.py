@@ -41,6 +41,7 @@ from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
 from meritfair.model.rules import Budget, Rules
 from meritfair.policies import learner_file
+from meritfair.policies.beliefs import arms_behind, beliefs
 from meritfair.policies.by_name import UNKNOWN, Bits, bits
 from meritfair.policies.drawing import Observed, Situation
 from meritfair.policies.plans import Plan, check_plan
@@ -238,8 +239,8 @@ class Learner:
         spent = record.budget_now if budget is None else check_whole("budget", budget, 0)
         self._check_quotas(plan, spent)
         here = self._situation(now, can, memory, record.most_due(spent))
-        if plan.needs_states:
-            self._check_known(now, here.free)
+        if plan.looks_at_states and (now == UNKNOWN).any():
+            here = dataclasses.replace(here, believed=self._believed(plan))
         played = with_accounts(plan) if record.rules or rows.account.any() else plan
         step = played.play(here, spent, rng)
         # only now does anything change
@@ -278,11 +279,12 @@ class Learner:
             )
         return can.astype(np.bool_)
 
-    def _check_known(self, states: IntArray, available: BoolArray) -> None:
-        missing = np.flatnonzero((states == UNKNOWN) & available)
-        if len(missing):
-            name = self.names[missing[0]]
-            raise InputError(f"the policy {self.policy.name} looks at states: that of {name!r} must be known")
+    def _believed(self, plan: Plan) -> FloatArray:
+        """Return how likely each arm is good, by what was seen of it last and done since."""
+        rows = self._record.arms
+        arms = arms_behind(plan, Counts(rows.visits, rows.good), rows.truth, self.policy.oracle)
+        never, nothing = np.full(self.n_arms, UNKNOWN), np.zeros(0, np.int64)
+        return beliefs(arms, never, np.zeros(self.n_arms + 1, np.int64), nothing)
 
     # ---- planning
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from meritfair.core.arrays import FloatArray
 from meritfair.model.criterion import Confidence, Criterion, plain
+from meritfair.model.observation import Observation
 from meritfair.model.rules import Budget, Rules
 
 
@@ -26,6 +27,12 @@ class Problem:
     exposure_regret: bool
     seed: int
     first_run: int = 0
+    observed: Observation = 1.0  # the chance that a state is seen, or "pulled"
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether every state is seen."""
+        return self.observed == 1.0
 
     @property
     def runs(self) -> int:
@@ -71,6 +78,7 @@ class Problem:
             "episodes": self.episodes,
             "horizon": self.horizon,
             "carry_states": self.carry_states,
+            "observed": self.observed,
             **self.criterion.settings(),
             **plain(self.confidence),
             "first_run": self.first_run,
