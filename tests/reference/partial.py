@@ -105,7 +105,8 @@ def transitions_and_gaps(happened: list[Happened], carry: bool) -> tuple[IntArra
     visits, good = np.zeros((2, n_arms, 2, 2), int)
     gaps = []
     for arm in range(n_arms):
-        before, done = None, []
+        before: int | None = None
+        done: list[int] = []
         for each in happened:
             if not carry:
                 before, done = None, []

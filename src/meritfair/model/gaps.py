@@ -139,7 +139,13 @@ class Filled:
 
 
 def fill(
-    counts: Counts, gaps: Gaps, prior_good: FloatArray | float = 1.0, prior_bad: FloatArray | float = 1.0
+    counts: Counts,
+    gaps: Gaps,
+    prior_good: FloatArray | float = 1.0,
+    prior_bad: FloatArray | float = 1.0,
+    first: FloatArray | None = None,
+    steps: int = _STEPS,
+    enough: float = _ENOUGH,
 ) -> Filled:
     """Return what is known of arms of which these complete outcomes and these gaps were observed.
 
@@ -150,6 +156,12 @@ def fill(
     gaps : Gaps
     prior_good, prior_bad : float or ndarray, shape (N, 2, 2)
         What was known before: the alpha and beta of the module's formula.
+    first : ndarray, shape (N, 2, 2), optional
+        Where EM begins, such as where it was before more was observed; by default at what the complete outcomes say.
+    steps : int
+        Steps of EM, at most.
+    enough : float
+        A step that moves no probability by more is the last.
     """
     N = counts.n_arms
     seen = _outcomes(counts.good, counts.visits - counts.good)
@@ -157,8 +169,10 @@ def fill(
     points = (seen[:, GOOD] + prior[:, GOOD]) / (seen + prior).sum(axis=1)
     if not len(gaps):
         return Filled(frozen(points.reshape(N, 2, 2)), counts, counts)
+    if first is not None:
+        points = np.array(first, np.float64).reshape(N, 4)
     arrays, expected = gaps.arrays(N), np.zeros_like(seen)
-    climb(arrays, seen, prior, points, gaps.room, expected, _STEPS, _ENOUGH)
+    climb(arrays, seen, prior, points, gaps.room, expected, steps, enough)
     information = _information(arrays, points, seen + prior)
     effective = _effective(points, expected, prior, information)
     return Filled(frozen(points.reshape(N, 2, 2)), _counts(expected), _counts(effective))

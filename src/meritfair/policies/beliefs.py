@@ -1,7 +1,7 @@
 r"""Beliefs: the probability that an arm is good, given all that was seen of it and done with it.
 
-A state that is not seen is not unknown altogether. With :math:`p(s, a)` the probability of a good next state, the belief
-of an arm that was last seen in state s is s at that round, and after each round with action a
+A state that is not seen is not unknown altogether. With :math:`p(s, a)` the probability of a good next state, the
+belief of an arm that was last seen in state s is s at that round, and after each round with action a
 
 .. math:: b' = (1 - b)\, p(0, a) + b\, p(1, a) .
 

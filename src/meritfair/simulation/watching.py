@@ -3,10 +3,13 @@
 `Everything` is what policies are planned from if all states are seen: the counts of the engine. `PartOfIt` keeps for
 each run what was seen of it (:mod:`meritfair.engine.sight`): transitions of which both ends were seen, and gaps between
 states that were seen, in which others were not. Gaps of the same arm, ends and actions are kept once, with how many
-there were.
+there were. What gaps are worth takes EM (:func:`meritfair.model.gaps.fill`), which is repeated, from where it was, when
+there are a quarter more episodes; transitions count from the next episode on.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -15,13 +18,14 @@ from meritfair.core.seeding import sequence
 from meritfair.engine.episodes import RunSettings, RunState
 from meritfair.engine.sight import NO_SIGHT, UNKNOWN, Noted, Sight, begin_to_see, new_noted, new_sight, note_seen
 from meritfair.model.counts import Counts
-from meritfair.model.gaps import Gaps
+from meritfair.model.gaps import Gaps, fill
 from meritfair.model.observation import PULLED
 from meritfair.policies.beliefs import arms_behind
 from meritfair.policies.plans import Plan
 from meritfair.simulation.playables import Episode, OpenLoop, StepByStep, Timed
 from meritfair.simulation.problem import Problem
 
+_STEPS, _ENOUGH = 100, 1e-6  # of EM, each time that gaps are looked at anew
 _KEPT = 64  # actions that are kept of a gap; after them it has no pull
 
 
@@ -59,6 +63,8 @@ class PartOfIt(Everything):
         self.sights = [new_sight(N, H, chance, only, each) for each in seeds]
         self.noted = [new_noted(N, H) for _ in seeds]
         self.gaps = [GapsSoFar() for _ in seeds]
+        self.points: list[FloatArray | None] = [None] * problem.runs  # where EM was last, in each run
+        self.added = np.zeros((2, *problem.transitions.shape))  # visits and good outcomes that gaps are worth
 
     def sight(self, run: int) -> Sight:
         return self.sights[run]
@@ -66,8 +72,9 @@ class PartOfIt(Everything):
     def begin(self, t: int, at: list[Episode]) -> tuple[Counts, IntArray]:
         for sight in self.sights:
             begin_to_see(sight, self.problem.carry_states and t > 0)
-        visits, good = (np.stack([getattr(each, name) for each in self.noted]) for name in ("visits", "good"))
-        return Counts(visits, good), self._seen_states(at)
+        complete = np.array([[each.visits for each in self.noted], [each.good for each in self.noted]])
+        visits, good = complete + self.added if self.added.any() else complete
+        return Counts(visits, np.clip(good, 0, visits)), self._seen_states(at)
 
     def _seen_states(self, at: list[Episode]) -> IntArray:
         """Return the states at the start of an episode, -1 where they are not seen yet."""
@@ -90,6 +97,21 @@ class PartOfIt(Everything):
         note_seen(noted, self.sights[run], self.problem.carry_states)
         self.gaps[run].add(noted)
         self.share[run] = noted.number[1] / (self.problem.n_arms * self.problem.horizon * (t + 1))
+        if fills_before(t + 2) and t + 1 < self.problem.episodes:
+            self._fill(run)
+
+    def _fill(self, run: int) -> None:
+        """Find what the gaps of a run are worth, from where EM was before."""
+        complete, gaps = Counts(self.noted[run].visits, self.noted[run].good), self.gaps[run].all()
+        filled = fill(complete, gaps, first=self.points[run], steps=_STEPS, enough=_ENOUGH)
+        self.points[run], worth = filled.estimate, filled.effective
+        self.added[:, run] = np.maximum(worth.visits - complete.visits, 0), worth.good - complete.good
+
+
+def fills_before(episode: int) -> bool:
+    """Return whether gaps are looked at anew before an episode, from 2: at each growth by a quarter."""
+    rate = 1.0 / math.log(1.25)
+    return math.floor(rate * math.log(episode)) > math.floor(rate * math.log(episode - 1.0))
 
 
 def watching(problem: Problem) -> Everything:
@@ -136,7 +158,7 @@ class GapsSoFar:
         first = np.flatnonzero(np.diff(kinds, axis=1, prepend=~kinds[:, :1]).any(axis=0))
         self._kinds, self._new = kinds[:, first], []
         self._weight = np.add.reduceat(weight, first) if len(first) else weight
-        return _gaps(*self._kinds, self._weight)
+        return _gaps(self._kinds[0], self._kinds[1], self._weight)
 
 
 def _gaps(key: WordArray, actions: WordArray, weight: FloatArray) -> Gaps:
@@ -146,4 +168,9 @@ def _gaps(key: WordArray, actions: WordArray, weight: FloatArray) -> Gaps:
     rounds = np.arange(first[-1]) - np.repeat(first[:-1], np.diff(first))
     kept = np.repeat(actions, np.diff(first)) >> np.minimum(rounds, _KEPT - 1).astype(np.uint64)
     done = np.where(rounds < _KEPT, kept & np.uint64(1), np.uint64(0))
-    return Gaps(*(x.astype(np.int64) for x in (arm, ends >> np.uint64(1), ends & np.uint64(1), first, done)))
+    before, after = ends >> np.uint64(1), ends & np.uint64(1)
+    return Gaps(_ints(arm), _ints(before), _ints(after), first, _ints(done), weight)
+
+
+def _ints(words: WordArray) -> IntArray:
+    return words.astype(np.int64)
