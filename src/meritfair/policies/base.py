@@ -69,6 +69,7 @@ class Policy(ABC):
         transitions: npt.ArrayLike | None = None,
         history: StateLog | None = None,
         rules: Rules | None = None,
+        forget: float = 1.0,
     ) -> Learner:
         """Start live use of the policy: a learner that chooses round by round.
 
@@ -93,10 +94,13 @@ class Policy(ABC):
             join.
         rules : Rules, optional
             Who may be pulled, besides those who are away; by default everyone.
+        forget : float
+            What an outcome is worth one round later, above 0 and at most 1: with 0.98, one of 35 rounds ago counts
+            half. For people who change; 1 forgets nothing.
         """
         check_name(self)
         found, rows = first_arms(n_arms, names, transitions, history)
-        record = Record.new(found, rows, budget, seed, horizon, check_rules(rules))
+        record = Record.new(found, rows, budget, seed, horizon, check_rules(rules), forget)
         record.rules.check(len(rows), record.budget, self.criterion)
         return Learner(self, record, history=history)
 
