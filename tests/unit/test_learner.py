@@ -16,6 +16,7 @@ import pytest
 import meritfair as mf
 from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.policies import Lottery, Policy, PriorityTable, Rotation, StepLearner, View, create, names
+from meritfair.policies.drawing import Situation, Step
 from meritfair.policies.learner import Choice, Learner
 from meritfair.policies.own import as_policy, policy_from_function
 
@@ -152,6 +153,32 @@ def test_beliefs_follow_from_what_was_counted() -> None:
     learner._record.arms.visits[:], learner._record.arms.good[:] = seen, history
     assert learner.choose([None, None]).exposure.tolist() == [1.0, 0.0]
     assert learner.choose([1, None]).exposure.tolist() == [0.0, 1.0]
+
+
+def test_beliefs_follow_from_the_last_state_that_was_seen_and_what_was_done_since() -> None:
+    """Arms mostly keep their state if they are not pulled, and a pull makes them good."""
+    beliefs = []
+
+    class Watching(PriorityTable):
+        def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
+            beliefs.append(now.belief)
+            return super().play(now, budget, rng)
+
+    class Oracle(Policy):
+        name, oracle = "oracle", True
+
+        def plan(self, view: View) -> PriorityTable:
+            return Watching(np.tile([1.0, 0.0], (3, 1)))
+
+    learner = Oracle().start(3, 1, seed=1, transitions=[[[0.1, 0.95], [0.9, 0.95]]] * 3)
+    assert learner.choose([1, 0, 1]).arms.tolist() == [1]
+    assert learner.choose([None, None, 0]).arms.tolist() == [2]
+    assert beliefs[1] == pytest.approx([0.9, 0.95, 0.0])
+    assert learner.choose().arms.tolist() == [0]
+    assert beliefs[2] == pytest.approx([0.1 + 0.8 * 0.9, 0.1 + 0.8 * 0.95, 0.95])
+    learner.observe([None] * 3, [None] * 3, [None, 0, None], round=2)  # late: the second was bad after round 2
+    learner.choose()
+    assert beliefs[3] == pytest.approx([0.95, 0.1, 0.1 + 0.8 * 0.95])
 
 
 def test_oracles_believe_by_the_true_arms() -> None:

@@ -49,21 +49,21 @@ def known(plan: Plan) -> Planned:
 
 @pytest.mark.parametrize("last", [0, 1, -1])
 def test_beliefs_are_those_of_all_paths(last: int) -> None:
-    rng, arms = np.random.default_rng(3), some_arms(6)
-    done = [rng.integers(0, 2, length) for length in range(6)]
-    first = np.concatenate([[0], np.cumsum([len(each) for each in done])])
-    found = beliefs(arms, np.full(6, last), first, np.concatenate(done).astype(int))
+    arms, since = some_arms(6), np.random.default_rng(3).integers(0, 2, (6, 6))
+    for arm in range(6):
+        since[arm, :arm] = -1  # seen after that many rounds
+    found = beliefs(arms, np.full(6, last), since)
     share = arms[:, 0, 0] / (arms[:, 0, 0] + 1 - arms[:, 1, 0])  # of time, if never pulled
     good = share if last < 0 else np.full(6, float(last))
-    for arm, own in enumerate(done):
-        assert found[arm] == pytest.approx(
-            by_all_paths(arms[arm], np.array([1 - good[arm], good[arm]]), own), abs=1e-12
-        )
+    for arm in range(6):
+        start = np.array([1 - good[arm], good[arm]])
+        assert found[arm] == pytest.approx(by_all_paths(arms[arm], start, since[arm, arm:]), abs=1e-12)
 
 
 def test_of_an_arm_that_never_changes_nothing_is_believed_at_first() -> None:
     still = np.array([[[0.0, 0.3], [1.0, 1.0]]])
-    assert beliefs(still, np.array([-1]), np.array([0, 3]), np.array([0, 0, 0])) == 0.5
+    assert beliefs(still, np.array([-1]), np.array([[0, 0, 0]])) == 0.5
+    assert beliefs(still, np.array([-1]), np.zeros((1, 0), int)) == 0.5
 
 
 # ---- the engine on beliefs

@@ -29,7 +29,7 @@ from meritfair.policies.plans import Plan
 UNKNOWN = -1
 
 
-def beliefs(transitions: FloatArray, last: IntArray, first: IntArray, actions: IntArray) -> FloatArray:
+def beliefs(transitions: FloatArray, last: IntArray, since: IntArray) -> FloatArray:
     """Return the probability that each arm is good now, shape (N,).
 
     Parameters
@@ -38,25 +38,21 @@ def beliefs(transitions: FloatArray, last: IntArray, first: IntArray, actions: I
         Probability that the next state is good, by arm, state and action.
     last : ndarray of int, shape (N,)
         The state in which each arm was seen last; -1 if it was never seen.
-    first : ndarray of int, shape (N + 1,)
-        Where the actions of each arm begin; the last number is where those of the last end.
-    actions : ndarray of int
-        What was done with each arm since then, arm by arm: first in the round in which it was seen, or in which it
-        joined.
+    since : ndarray of int, shape (N, R)
+        What was done with each arm in each round, from the one in which it was seen; -1 in rounds before that.
 
     Examples
     --------
     Two arms alike: the first was seen good two rounds ago and not pulled since, the second was never seen.
 
     >>> arms = np.array([[[0.2, 0.8], [0.6, 0.9]]] * 2)
-    >>> beliefs(arms, np.array([1, -1]), np.array([0, 2, 2]), np.array([0, 0])).round(4)
+    >>> beliefs(arms, np.array([1, -1]), np.array([[-1, 0, 0], [-1, -1, -1]])).round(4)
     array([0.44  , 0.3333])
     """
     belief = np.where(last == UNKNOWN, _when_never_pulled(transitions), last.astype(np.float64))
-    lengths = np.diff(first)
-    for k in range(int(lengths.max(initial=0))):
-        arms = np.flatnonzero(lengths > k)
-        good = transitions[arms, :, actions[first[arms] + k]]  # (n, 2), by state
+    for actions in since.T[(since >= 0).any(axis=0)]:
+        arms = np.flatnonzero(actions >= 0)
+        good = transitions[arms, :, actions[arms]]  # (n, 2), by state
         belief[arms] = (1 - belief[arms]) * good[:, 0] + belief[arms] * good[:, 1]
     return belief
 

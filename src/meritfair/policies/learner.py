@@ -48,7 +48,7 @@ from meritfair.policies.plans import Plan, check_plan
 from meritfair.policies.record import Origin, Record, as_list, check_names, generator
 from meritfair.policies.rows import Known, Rows, part
 from meritfair.policies.timed import with_accounts
-from meritfair.policies.track import is_complete, merged, of_gaps, parts, slot
+from meritfair.policies.track import is_complete, last_known, merged, of_gaps, parts, slot
 from meritfair.policies.view import Planner, View
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -247,7 +247,7 @@ class Learner:
         self._check_quotas(plan, spent)
         here = self._situation(now, can, memory, record.most_due(spent))
         if plan.looks_at_states and (now == UNKNOWN).any():
-            here = dataclasses.replace(here, believed=self._believed(plan))
+            here = dataclasses.replace(here, believed=self._believed(plan, origin.rows))
         played = with_accounts(plan) if record.rules or rows.account.any() else plan
         step = played.play(here, spent, rng)
         # only now does anything change
@@ -295,12 +295,10 @@ class Learner:
             )
         return can.astype(np.bool_)
 
-    def _believed(self, plan: Plan) -> FloatArray:
-        """Return how likely each arm is good, by what was seen of it last and done since."""
-        rows = self._record.arms
-        arms = arms_behind(plan, Counts(rows.visits, rows.good), rows.truth, self.policy.oracle)
-        never, nothing = np.full(self.n_arms, UNKNOWN), np.zeros(0, np.int64)
-        return beliefs(arms, never, np.zeros(self.n_arms + 1, np.int64), nothing)
+    def _believed(self, plan: Plan, rows: Known) -> FloatArray:
+        """Return how likely each arm is good, by what was seen of it last and done since; `rows` has what is counted."""
+        arms = arms_behind(plan, rows.counts, rows.truth, self.policy.oracle)
+        return beliefs(arms, *last_known(self._record.arms.track))
 
     # ---- planning
 
