@@ -211,6 +211,8 @@ def test_catalogues(call: Any) -> None:
             ["simulate", "-d", "synthetic", "--cooldown", "5"],
             "6 different arms are pulled in 6 rounds, but there are 5",
         ),
+        (["simulate", "-d", "synthetic", "--observed", "called"], "must be a number, or pulled, got 'called'"),
+        (["simulate", "-d", "synthetic", "--observed", "1.2"], "observed must lie between 0 and 1, got 1.2"),
         (["simulate", "-d", "synthetic", "--cooldown", "-1"], "cooldown must be between 0 and 1000000000, got -1"),
         (["simulate", "-d", "synthetic", "--warmup", "2.5"], "'--warmup': must be a whole number, got '2.5'"),
         (["theory", "-d", "synthetic", "--cooldown", "1"], "No such option"),

@@ -95,8 +95,8 @@ def simulate(
     observed : float or "pulled", optional
         The chance with which each state is seen at each step, above 0, before arms are chosen; or ``"pulled"``: the
         state of an arm is seen only when it is pulled. By default all are. What is not seen is neither looked at nor
-        counted: policies that look at states work on the probability that each arm is good (`meritfair.policies.
-        beliefs`). Measures such as the reward are of what happened, seen or not.
+        counted: policies that look at states work on the probability that each arm is good
+        (:mod:`meritfair.policies.beliefs`). Measures such as the reward are of what happened, seen or not.
     exposure_regret : bool
         Measure `Run.exposure_regret` also where several arms are drawn one after another. That takes an integral for
         each episode; without it, it is NaN there.
