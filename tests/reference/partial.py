@@ -99,8 +99,13 @@ def by_all_paths(P: FloatArray, start: FloatArray, actions: IntArray) -> float:
     return float(total)
 
 
-def transitions_and_gaps(happened: list[Happened], carry: bool) -> tuple[IntArray, IntArray, list[tuple[Any, ...]]]:
-    """Return visits and good outcomes of transitions, (N, 2, 2), and gaps as (arm, start, end, actions), in order."""
+def transitions_and_gaps(
+    happened: list[Happened], carry: bool, kept: int = 64
+) -> tuple[IntArray, IntArray, list[tuple[Any, ...]]]:
+    """Return visits and good outcomes of transitions, (N, 2, 2), and gaps as (arm, start, end, actions), in order.
+
+    Gaps with a pull after that many steps are left out.
+    """
     n_arms = happened[0].actions.shape[1]
     visits, good = np.zeros((2, n_arms, 2, 2), int)
     gaps = []
@@ -116,7 +121,7 @@ def transitions_and_gaps(happened: list[Happened], carry: bool) -> tuple[IntArra
                     if before is not None and len(done) == 1:
                         visits[arm, before, done[0]] += 1
                         good[arm, before, done[0]] += state
-                    elif before is not None and len(done) > 1 and not any(done[64:]):
+                    elif before is not None and len(done) > 1 and not any(done[kept:]):
                         gaps.append((arm, before, state, tuple(done)))
                     before, done = state, []
                 if step < len(each.actions):

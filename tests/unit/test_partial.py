@@ -230,7 +230,7 @@ def test_all_policies_see_the_same_arms(monkeypatch: pytest.MonkeyPatch) -> None
 # ---- what is learned
 
 
-@pytest.mark.parametrize(("observed", "carry"), [*WAYS, (0.06, True)])
+@pytest.mark.parametrize(("observed", "carry"), [*WAYS, (0.03, True)])
 def test_transitions_and_gaps_are_noted(observed: Any, carry: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[PartOfIt] = []
     play = PartOfIt.play
@@ -240,8 +240,9 @@ def test_transitions_and_gaps_are_noted(observed: Any, carry: bool, monkeypatch:
         play(self, *args)
 
     monkeypatch.setattr(PartOfIt, "play", keeping)
+    n_arms = 60 if observed == 0.03 else 5
     settings = {"budget": 1, "episodes": 5, "horizon": 90, "seed": 4, "observed": observed, "carry_states": carry}
-    run, happened = episodes(monkeypatch, mf.Arms(some_arms(5)), "random", **settings)
+    run, happened = episodes(monkeypatch, mf.Arms(some_arms(n_arms)), "random", **settings)
     visits, good, gaps = transitions_and_gaps(happened, carry)
     noted, kept = found[-1].noted[0], found[-1].gaps[0].all()
     assert np.array_equal(noted.visits, visits)
@@ -251,7 +252,11 @@ def test_transitions_and_gaps_are_noted(observed: Any, carry: bool, monkeypatch:
     each = [(a, s, e, tuple(done)) for a, s, e, done, weight in named for _ in range(int(weight))]
     assert sorted(each) == gaps
     assert len(kept) <= len(gaps)
-    assert observed == 0.06 or len(kept) < len(gaps)  # some are alike
+    if observed == 0.03:
+        assert len(transitions_and_gaps(happened, carry, kept=1000)[2]) > len(gaps)  # some are too long
+        assert (kept.lengths > 64).any()  # but some of those have no pull after the 64th step
+    else:
+        assert len(kept) < len(gaps)  # some are alike
     assert run.observed[0] == pytest.approx(np.mean([one.seen[:-1].mean() for one in happened]))
 
 
