@@ -192,6 +192,19 @@ def test_if_all_is_seen_numbers_are_the_same(name: str, carry: bool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["whittle", "round-robin", "fair-oracle:design=exact,slack=1", "soft-fair"])
+@pytest.mark.parametrize("rules", [mf.Rules(cooldown=1, warmup=3), mf.Rules()])
+def test_rules_and_budgets_that_change_are_kept(name: str, rules: mf.Rules) -> None:
+    arms = mf.datasets.synthetic(n_arms=70, seed=1)  # more than fit into a word
+    how: Any = {"budget": [7, 0, 20], "episodes": 3, "horizon": 130, "seed": 5, "rules": rules}
+    usual, other = (mf.simulate(arms, name, **how, observed=observed) for observed in (None, ALMOST))
+    for each in _SAME:
+        assert np.array_equal(getattr(usual, each), getattr(other, each)), each
+    less = mf.simulate(arms, name, **how, observed="pulled")
+    assert less.pulls.sum() == usual.pulls.sum()
+
+
+@pytest.mark.slow
 def test_prob_fair_has_the_same_law_if_all_is_seen() -> None:
     """It draws in another order; means of 200 runs differ by at most four standard errors."""
     arms, how = mf.datasets.synthetic(n_arms=6, seed=1), {"budget": 2, "episodes": 4, "horizon": 30, "runs": 200}
@@ -258,6 +271,30 @@ def test_transitions_and_gaps_are_noted(observed: Any, carry: bool, monkeypatch:
     else:
         assert len(kept) < len(gaps)  # some are alike
     assert run.observed[0] == pytest.approx(np.mean([one.seen[:-1].mean() for one in happened]))
+
+
+def test_many_arms_are_noted_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gaps of 5,000 arms are noted in two parts; put together early or late, they are the same."""
+    found: list[PartOfIt] = []
+    play = PartOfIt.play
+
+    def keeping(self: PartOfIt, *args: Any) -> None:
+        found.append(self)
+        play(self, *args)
+
+    monkeypatch.setattr(PartOfIt, "play", keeping)
+    arms = mf.datasets.synthetic(n_arms=5_000, seed=1)
+    kept = []
+    for pending in (2**22, 10):
+        monkeypatch.setattr("meritfair.simulation.watching._PENDING", pending)
+        run = mf.simulate(arms, "random", budget=50, episodes=2, horizon=20, seed=1, observed=0.5)
+        kept.append(found[-1].gaps[0].all())
+        total = found[-1].noted[0].visits.sum()
+    assert 4096 < kept[0].arm.max() == 4999
+    for name, values in vars(kept[0]).items():
+        assert np.array_equal(values, vars(kept[1])[name])
+    assert total == pytest.approx(0.25 * 2 * 20 * 5000, rel=0.05)
+    assert run.observed == pytest.approx(0.5, abs=0.01)
 
 
 def test_there_may_be_no_gaps() -> None:

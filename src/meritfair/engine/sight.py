@@ -30,6 +30,7 @@ from meritfair.engine.random import LANES, ROW, new_source, thresholds, toss_wor
 
 _SIX = np.uint64(6)
 UNKNOWN = -1
+ARMS_AT_ONCE = 4096  # whose gaps are noted, as there may be many
 
 
 class Sight(NamedTuple):
@@ -154,10 +155,10 @@ class Noted(NamedTuple):
 
 
 def new_noted(n_arms: int, horizon: int) -> Noted:
-    """Return that nothing was seen."""
+    """Return that nothing was seen, with room for the gaps of up to `ARMS_AT_ONCE` arms."""
     visits, good = np.zeros((2, n_arms, 2, 2), np.int64)
     length, beyond = np.zeros((2, n_arms), np.int64)
-    room = n_arms * (horizon // 2 + 1)
+    room = min(n_arms, ARMS_AT_ONCE) * (horizon // 2 + 1)
     gap_arm, gap_length = np.zeros((2, room), np.int32)
     ends, gap_actions = np.zeros(room, np.int8), np.zeros(room, np.uint64)
     start, actions = np.full(n_arms, UNKNOWN), np.zeros(n_arms, np.uint64)
@@ -194,12 +195,15 @@ def _act(noted: Noted, arm: Any, action: Word) -> None:
 
 
 @kernel
-def note_seen(noted: Noted, sight: Sight, carry: bool) -> None:
-    """Take in what was seen in an episode; what was open before it stays open if states were carried over."""
-    n, blocks = len(noted.start), np.uint64((len(noted.start) + LANES - 1) // LANES)
+def note_seen(noted: Noted, sight: Sight, carry: bool, first: int) -> None:
+    """Take in what was seen in an episode of `ARMS_AT_ONCE` arms from the first on, if there are that many.
+
+    What was open before the episode stays open if states were carried over.
+    """
+    end, blocks = min(first + ARMS_AT_ONCE, len(noted.start)), np.uint64((len(noted.start) + LANES - 1) // LANES)
     steps = np.uint64(len(sight.pulls)) // blocks
     noted.number[0] = 0
-    for arm in range(n):
+    for arm in range(first, end):
         at, bit = np.uint64(arm) >> _SIX, np.uint64(arm) & np.uint64(63)
         if not carry:
             noted.start[arm], noted.length[arm], noted.actions[arm], noted.beyond[arm] = UNKNOWN, 0, NONE, 0

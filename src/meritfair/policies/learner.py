@@ -222,8 +222,8 @@ class Learner:
         Parameters
         ----------
         states : array_like of {0, 1}, shape (N,), or by name, optional
-            The states of the arms now; None, NaN or -1 where a state is not known. Policies that look at states need
-            those of all available arms.
+            The states of the arms now; None, NaN or -1 where a state is not known. There a policy that looks at states
+            works on the probability that the arm is good (:mod:`meritfair.policies.beliefs`).
         available : array_like of bool, shape (N,), or by name, optional
             Who can be pulled; by default everyone. It must be given for each arm. If fewer than the budget are
             available, all of them are pulled; by a plan with quotas, of each group no more than its quota.

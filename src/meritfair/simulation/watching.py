@@ -16,7 +16,17 @@ import numpy as np
 from meritfair.core.arrays import FloatArray, IntArray, WordArray
 from meritfair.core.seeding import sequence
 from meritfair.engine.episodes import RunSettings, RunState
-from meritfair.engine.sight import NO_SIGHT, UNKNOWN, Noted, Sight, begin_to_see, new_noted, new_sight, note_seen
+from meritfair.engine.sight import (
+    ARMS_AT_ONCE,
+    NO_SIGHT,
+    UNKNOWN,
+    Noted,
+    Sight,
+    begin_to_see,
+    new_noted,
+    new_sight,
+    note_seen,
+)
 from meritfair.model.counts import Counts
 from meritfair.model.gaps import Gaps, fill
 from meritfair.model.observation import PULLED
@@ -26,6 +36,7 @@ from meritfair.simulation.playables import Episode, OpenLoop, StepByStep, Timed
 from meritfair.simulation.problem import Problem
 
 _STEPS, _ENOUGH = 100, 1e-6  # of EM, each time that gaps are looked at anew
+_PENDING = 2**22  # gaps that wait to be put together
 _KEPT = 64  # actions that are kept of a gap; after them it has no pull
 
 
@@ -94,8 +105,9 @@ class PartOfIt(Everything):
     def play(self, how: OpenLoop | StepByStep | Timed, t: int, run: int, settings: RunSettings, at: Episode) -> None:
         how.play_episode(t, run, settings, at)
         noted = self.noted[run]
-        note_seen(noted, self.sights[run], self.problem.carry_states)
-        self.gaps[run].add(noted)
+        for first in range(0, self.problem.n_arms, ARMS_AT_ONCE):
+            note_seen(noted, self.sights[run], self.problem.carry_states, first)
+            self.gaps[run].add(noted)
         self.share[run] = noted.number[1] / (self.problem.n_arms * self.problem.horizon * (t + 1))
         if fills_before(t + 2) and t + 1 < self.problem.episodes:
             self._fill(run)
@@ -149,8 +161,16 @@ class GapsSoFar:
             key = (arm << np.uint64(32)) | (ends << np.uint64(30)) | length
             self._new.append(np.stack([key, noted.gap_actions[:n]]))
 
+            if sum(each.shape[1] for each in self._new) > _PENDING:
+                self._merge()
+
     def all(self) -> Gaps:
         """Return all gaps."""
+        self._merge()
+        return _gaps(self._kinds[0], self._kinds[1], self._weight)
+
+    def _merge(self) -> None:
+        """Put gaps of the same kind together."""
         kinds = np.concatenate([self._kinds, *self._new], axis=1)
         weight = np.concatenate([self._weight, np.ones(kinds.shape[1] - len(self._weight))])
         order = np.lexsort(kinds[::-1])
@@ -158,7 +178,6 @@ class GapsSoFar:
         first = np.flatnonzero(np.diff(kinds, axis=1, prepend=~kinds[:, :1]).any(axis=0))
         self._kinds, self._new = kinds[:, first], []
         self._weight = np.add.reduceat(weight, first) if len(first) else weight
-        return _gaps(self._kinds[0], self._kinds[1], self._weight)
 
 
 def _gaps(key: WordArray, actions: WordArray, weight: FloatArray) -> Gaps:
