@@ -51,6 +51,7 @@ from meritfair.model.posterior import Posterior, Prior
 
 _STEPS = 2000  # of EM, at most
 _ENOUGH = 1e-11  # a step that moves no probability by more is the last
+_LEAST = 1e-9  # information, where there is none
 _BURN_IN = 30  # turns of data augmentation before the first draw
 _TOGETHER = 500  # arms that share a random number generator
 
@@ -211,6 +212,7 @@ def _effective(points: FloatArray, expected: FloatArray, prior: FloatArray, info
     """Return outcomes that would leave the same variances, between none and those expected, in the same ratio."""
     scale = np.sqrt(points * (1 - points))
     scaled = information * scale[:, :, None] * scale[:, None, :]  # about as large as counts
+    scaled[np.linalg.det(scaled) == 0] += _LEAST * np.eye(4)  # at a saddle point nothing may be known in one direction
     variance = np.linalg.inv(scaled)[:, range(4), range(4)]
     before = prior.sum(axis=1)
     visits = np.where(variance > 0, 1 / variance, 0.0) - before
