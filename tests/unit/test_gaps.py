@@ -242,7 +242,8 @@ def test_any_log_with_gaps_can_be_filled(seed: int) -> None:
 
 def test_gaps_that_say_nothing_in_one_direction() -> None:
     """Two gaps back to where they began: EM starts at a saddle point, where the information has no inverse."""
-    gaps = Gaps(arm=[0, 0], start=[0, 1], end=[0, 1], first=[0, 2, 4], actions=[0, 0, 0, 0])
+    arm, both = np.zeros(2, np.int64), np.array([0, 1])
+    gaps = Gaps(arm, start=both, end=both, first=np.array([0, 2, 4]), actions=np.zeros(4, np.int64))
     filled = fill(mf.Counts.none(1), gaps)
     assert filled.estimate == pytest.approx(0.5)
     assert filled.effective.visits == pytest.approx(0.0)
