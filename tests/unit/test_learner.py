@@ -181,6 +181,18 @@ def test_beliefs_follow_from_the_last_state_that_was_seen_and_what_was_done_sinc
     assert beliefs[3] == pytest.approx([0.95, 0.1, 0.1 + 0.8 * 0.95])
 
 
+def test_records_from_before_do_not_say_in_which_state_arms_are_now() -> None:
+    """Arms of which the records say the same, but that one was last seen bad, and the other good after a gap."""
+    log = mf.StateLog(["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, [0, 0, -1, 0, 1, 1, -1, 1], [0, 0, 0, 0] * 2)
+    policy = as_policy(lambda view: PriorityTable(np.tile([1.0, 0.0], (2, 1))))
+    learner = policy.start(budget=1, seed=1, history=log)
+    assert len(log.bridged) == 2
+    arms = learner.effective_counts.mean
+    share = arms[:, 0, 0] / (arms[:, 0, 0] + 1 - arms[:, 1, 0])
+    here = learner._believed(learner._plan, learner._record.known())
+    assert here == pytest.approx(share)
+
+
 def test_oracles_believe_by_the_true_arms() -> None:
     arms = [[[0.1, 0.9], [0.2, 0.9]], [[0.8, 0.9], [0.9, 0.9]]]
     assert mf.policies.create("myopic").start(budget=1, seed=1, transitions=arms).choose().arms.tolist() == [0]

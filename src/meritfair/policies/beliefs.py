@@ -5,8 +5,9 @@ belief of an arm that was last seen in state s is s at that round, and after eac
 
 .. math:: b' = (1 - b)\, p(0, a) + b\, p(1, a) .
 
-Of an arm that was never seen, b starts at the share of time that it would be good if it were never pulled,
-:math:`p(0,0) / (p(0,0) + 1 - p(1,0))`, and at 1/2 if it would never change: before it joined nobody pulled it.
+Of an arm that was never seen since it joined, b starts at the share of time that it would be good if it were never
+pulled, :math:`p(0,0) / (p(0,0) + 1 - p(1,0))`, and at 1/2 if it would never change: before it joined nobody pulled it.
+How long before that a state in a history was, nobody says: so it is not used here.
 
 Plans are played on beliefs where they look at states. The arms p are those that the plan was made for, if it says so;
 the true ones if the policy knows them; else the posterior means of what was counted. That a belief is right only if

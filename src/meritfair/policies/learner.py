@@ -298,7 +298,7 @@ class Learner:
     def _believed(self, plan: Plan, rows: Known) -> FloatArray:
         """Return how likely each arm is good, by what was seen of it last and done since; `rows` has the counts."""
         arms = arms_behind(plan, rows.counts, rows.truth, self.policy.oracle)
-        return beliefs(arms, *last_known(self._record.arms.track))
+        return beliefs(arms, *last_known(self._record.arms.track[:, self._record.before :]))  # not of records before
 
     # ---- planning
 

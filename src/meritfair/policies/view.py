@@ -35,7 +35,7 @@ class View:
     rngs : tuple of Generator
         Random number generators for the plan, one for each run.
     states : ndarray of int, shape (..., N), optional
-        The state that each arm starts the episode in; in live use -1 where it is not known.
+        The state that each arm starts the episode in; -1 where it is not known, live or where not all is observed.
     memory : ndarray, shape (..., N, m), optional
         The memory of a step learner at the end of the last episode; None at the first.
     step : int
