@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,10 @@ from meritfair.core.checks import check_whole, float_array
 from meritfair.core.deprecation import Renamed
 from meritfair.core.errors import InputError
 from meritfair.model.counts import Counts
+
+if TYPE_CHECKING:
+    from meritfair.model.feature_prior import FeaturePrior
+    from meritfair.model.features import Features
 
 _log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
@@ -83,16 +88,23 @@ class Prior:
         """How many classes there are."""
         return len(self.weights)
 
-    def posterior(self, counts: Counts) -> Posterior:
-        """Return what is known after the counts, whose leading axes are kept."""
+    def posterior(self, counts: Counts, features: Features | None = None) -> Posterior:
+        """Return what is known after the counts, whose leading axes are kept.
+
+        Features do not matter here: they do for the prior that `fit_prior` finds with them.
+        """
+        with np.errstate(divide="ignore"):
+            return self._posterior(counts, np.log(self.weights))
+
+    def _posterior(self, counts: Counts, log_weights: FloatArray) -> Posterior:
+        """Return what is known after the counts, with weights for all arms, (C,), or for each, (N, C)."""
         seen_good = counts.good[..., None, :, :]
         seen_bad = (counts.visits - counts.good)[..., None, :, :]
         good, bad = self.good + seen_good, self.bad + seen_bad
         if self.classes == 1:
             return Posterior(np.ones(good.shape[:-2]), good, bad)
         evidence = (log_beta(good, bad) - log_beta(self.good, self.bad)).sum(axis=(-2, -1))
-        with np.errstate(divide="ignore"):
-            log_odds = np.log(self.weights) + evidence
+        log_odds = log_weights + evidence
         odds = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))
         return Posterior(odds / odds.sum(axis=-1, keepdims=True), good, bad)
 
@@ -146,7 +158,13 @@ class Posterior:
         return rng.beta(good, bad)[..., 0, :, :]
 
 
-def fit_prior(counts: Counts, max_classes: int = 4) -> Prior:
+@overload
+def fit_prior(counts: Counts, max_classes: int = 4, *, features: None = None) -> Prior: ...
+@overload
+def fit_prior(counts: Counts, max_classes: int = 4, *, features: Features) -> FeaturePrior: ...
+@overload
+def fit_prior(counts: Counts, max_classes: int = 4, *, features: Features | None) -> Prior: ...
+def fit_prior(counts: Counts, max_classes: int = 4, *, features: Features | None = None) -> Prior:
     """Return the prior under which all counts together are most plausible, of as many classes as the evidence is for.
 
     Nothing is drawn, and the order of arms does not matter. :mod:`meritfair.engine.pooling` has the formulas: EM, a
@@ -159,11 +177,14 @@ def fit_prior(counts: Counts, max_classes: int = 4) -> Prior:
         What was seen of the arms, shape (N, 2, 2).
     max_classes : int
         Most classes to look for.
+    features : Features, optional
+        What else is known of the arms. Those features that tell of which class an arm is are used, as
+        :mod:`meritfair.model.feature_prior` says.
 
     Returns
     -------
     Prior
-        Its classes by weight, the largest first.
+        Its classes by weight, the largest first; with features a `FeaturePrior`.
 
     Examples
     --------
@@ -185,10 +206,16 @@ def fit_prior(counts: Counts, max_classes: int = 4) -> Prior:
 
     if counts.visits.ndim != 3:
         raise InputError(f"counts must be of one set of arms, shape (N, 2, 2), got {counts.visits.shape}")
-    room = new_pool(counts.n_arms, check_whole("max_classes", max_classes, 1))
+    most = check_whole("max_classes", max_classes, 1)
+    room = new_pool(counts.n_arms, most)
     visits, good = (np.array(x.transpose(1, 2, 0), np.float64, order="C") for x in (counts.visits, counts.good))
     pool(room, visits, good, np.empty_like(visits), True)
-    return Prior(*fitted_prior(room))
+    prior = Prior(*fitted_prior(room))
+    if features is None:
+        return prior
+    from meritfair.model.feature_prior import fit_feature_prior
+
+    return fit_feature_prior(counts, features, prior, most)
 
 
 def log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
