@@ -26,7 +26,7 @@ from meritfair.core.errors import InputError
 from meritfair.model.class_weights import Classes, Tally, climb, fit_weights, log_likelihoods, log_weights
 from meritfair.model.counts import Counts
 from meritfair.model.features import Encoding, Features
-from meritfair.model.posterior import Posterior, Prior
+from meritfair.model.posterior import Posterior, Prior, fit_prior
 
 _PARTS = 5
 _LEAST_ARMS = 2 * _PARTS  # of which something was seen, for features to be compared
@@ -55,10 +55,10 @@ class FeaturePrior(Prior):
     --------
     Fifty arms of two kinds. The feature tells nine times in ten of which kind an arm is:
 
-    >>> from meritfair import Counts, Features, fit_prior
+    >>> from meritfair import Counts, Features
     >>> good = np.repeat([[[1, 2], [2, 3]], [[6, 7], [7, 8]]], [30, 20], axis=0)
     >>> area = (["north"] * 27 + ["south"] * 3) + (["south"] * 18 + ["north"] * 2)
-    >>> prior = fit_prior(Counts(np.full(good.shape, 8), good), features=Features({"area": area}))
+    >>> prior = fit_feature_prior(Counts(np.full(good.shape, 8), good), Features({"area": area}))
     >>> newcomers = Features({"area": ["north", "south", "east"]})
     >>> prior.weights_of(newcomers).round(1)
     array([[0.9, 0.1],
@@ -112,8 +112,19 @@ class FeaturePrior(Prior):
         return self._posterior(counts, np.log(self.weights_of(features)))
 
 
-def fit_feature_prior(counts: Counts, features: Features, base: Prior, max_classes: int) -> FeaturePrior:
-    """Return the prior with the features that help, or `base` with none; the parameters are those of `fit_prior`."""
+def fit_feature_prior(counts: Counts, features: Features, max_classes: int = 4) -> FeaturePrior:
+    """Return the prior of `fit_prior` with those features that tell of which class an arm is, if there are any.
+
+    Parameters
+    ----------
+    counts : Counts
+        What was seen of the arms, shape (N, 2, 2). Of some of them nothing may have been seen.
+    features : Features
+        What else is known of the arms.
+    max_classes : int
+        Most classes to look for.
+    """
+    base = fit_prior(counts, max_classes)
     if features.n_arms != counts.n_arms:
         raise InputError(f"features must be of the {counts.n_arms} arms, got those of {features.n_arms}")
     encoding = Encoding.of(features)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +28,6 @@ from meritfair.core.checks import check_whole, float_array
 from meritfair.core.deprecation import Renamed
 from meritfair.core.errors import InputError
 from meritfair.model.counts import Counts
-
-if TYPE_CHECKING:
-    from meritfair.model.feature_prior import FeaturePrior
-    from meritfair.model.features import Features
 
 _log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
@@ -88,11 +83,8 @@ class Prior:
         """How many classes there are."""
         return len(self.weights)
 
-    def posterior(self, counts: Counts, features: Features | None = None) -> Posterior:
-        """Return what is known after the counts, whose leading axes are kept.
-
-        Features do not matter here: they do for the prior that `fit_prior` finds with them.
-        """
+    def posterior(self, counts: Counts) -> Posterior:
+        """Return what is known after the counts, whose leading axes are kept."""
         with np.errstate(divide="ignore"):
             return self._posterior(counts, np.log(self.weights))
 
@@ -158,13 +150,7 @@ class Posterior:
         return rng.beta(good, bad)[..., 0, :, :]
 
 
-@overload
-def fit_prior(counts: Counts, max_classes: int = 4, *, features: None = None) -> Prior: ...
-@overload
-def fit_prior(counts: Counts, max_classes: int = 4, *, features: Features) -> FeaturePrior: ...
-@overload
-def fit_prior(counts: Counts, max_classes: int = 4, *, features: Features | None) -> Prior: ...
-def fit_prior(counts: Counts, max_classes: int = 4, *, features: Features | None = None) -> Prior:
+def fit_prior(counts: Counts, max_classes: int = 4) -> Prior:
     """Return the prior under which all counts together are most plausible, of as many classes as the evidence is for.
 
     Nothing is drawn, and the order of arms does not matter. :mod:`meritfair.engine.pooling` has the formulas: EM, a
@@ -177,14 +163,11 @@ def fit_prior(counts: Counts, max_classes: int = 4, *, features: Features | None
         What was seen of the arms, shape (N, 2, 2).
     max_classes : int
         Most classes to look for.
-    features : Features, optional
-        What else is known of the arms. Those features that tell of which class an arm is are used, as
-        :mod:`meritfair.model.feature_prior` says.
 
     Returns
     -------
     Prior
-        Its classes by weight, the largest first; with features a `FeaturePrior`.
+        Its classes by weight, the largest first.
 
     Examples
     --------
@@ -206,16 +189,10 @@ def fit_prior(counts: Counts, max_classes: int = 4, *, features: Features | None
 
     if counts.visits.ndim != 3:
         raise InputError(f"counts must be of one set of arms, shape (N, 2, 2), got {counts.visits.shape}")
-    most = check_whole("max_classes", max_classes, 1)
-    room = new_pool(counts.n_arms, most)
+    room = new_pool(counts.n_arms, check_whole("max_classes", max_classes, 1))
     visits, good = (np.array(x.transpose(1, 2, 0), np.float64, order="C") for x in (counts.visits, counts.good))
     pool(room, visits, good, np.empty_like(visits), True)
-    prior = Prior(*fitted_prior(room))
-    if features is None:
-        return prior
-    from meritfair.model.feature_prior import fit_feature_prior
-
-    return fit_feature_prior(counts, features, prior, most)
+    return Prior(*fitted_prior(room))
 
 
 def log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
