@@ -1,7 +1,8 @@
 """From records to arms: what a log says of each arm, how sure that is, and which exposure it is due.
 
 Transition probabilities are estimated by their posterior means, under a uniform prior (estimate ``mean``) or one that
-is fitted to all arms together (``pooled``), so that an arm of which little was seen borrows from the others.
+is fitted to all arms together (``pooled``), so that an arm of which little was seen borrows from the others. States
+that were not observed cost no more than they must: :mod:`meritfair.model.gaps`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
+from meritfair.model.gaps import Gaps, fill, posterior
 from meritfair.model.merit import merit_from_settings
-from meritfair.model.posterior import Prior, fit_prior
+from meritfair.model.posterior import Posterior, Prior, fit_prior
 from meritfair.model.uncertainty import Assessment, assess
 
 if TYPE_CHECKING:
@@ -55,7 +57,13 @@ class Fit:
     arms : Arms
         The estimated arms, with their names: they can be simulated at once.
     counts : Counts
-        What was seen of each.
+        The complete transitions of each.
+    gaps : Gaps
+        Rounds between two states that were observed, in which it is known what was done but not the state.
+    effective : Counts
+        What both are worth: the counts from which estimates are made, those of the transitions if there are no gaps.
+    posterior : Posterior
+        What is known of the arms, to draw from.
     assessment : Assessment
         Benefit and due exposure of each, with intervals.
     classes : ndarray, shape (N, C), or None
@@ -66,6 +74,9 @@ class Fit:
 
     arms: Arms
     counts: Counts
+    gaps: Gaps
+    effective: Counts
+    posterior: Posterior
     assessment: Assessment
     classes: FloatArray | None
     settings: dict[str, Any]
@@ -204,12 +215,13 @@ def fit(
     >>> [(row["arm"], row["seen"], row["pulled"], round(row["exposure"], 2)) for row in found.table()]
     [('Ada', 3, 2, 0.6), ('Bo', 1, 0, 0.4)]
     """
-    known, labels = _known(seen, names)
+    known, gaps, labels = _known(seen, names)
     pooled = check_choice("estimate", estimate, ESTIMATES) == "pooled"
-    root = fresh_seed(seed)
-    posterior = (fit_prior(known) if pooled else Prior.uniform()).posterior(known)
-    arms = Arms(posterior.mean, labels)
-    found = assess(posterior, criterion, budget, level=level, method=method, rng=root, progress=progress)
+    root, effective = fresh_seed(seed), fill(known, gaps).effective
+    prior = fit_prior(effective) if pooled else Prior.uniform()
+    after = posterior(prior, known, gaps, effective)
+    arms = Arms(after.mean, labels)
+    found = assess(after, criterion, budget, level=level, method=method, rng=root, progress=progress)
     settings = {
         "budget": int(budget),
         **criterion.settings(),
@@ -219,21 +231,21 @@ def fit(
         "seed": root,
         "versions": {"meritfair": meritfair.__version__, "numpy": np.__version__},
     }
-    return Fit(arms, known, found, posterior.weights if pooled else None, settings)
+    return Fit(arms, known, gaps, effective, after, found, after.weights if pooled else None, settings)
 
 
-def _known(seen: StateLog | Counts, names: Iterable[str] | None) -> tuple[Counts, Iterable[str] | None]:
-    """Return counts and names."""
+def _known(seen: StateLog | Counts, names: Iterable[str] | None) -> tuple[Counts, Gaps, Iterable[str] | None]:
+    """Return counts, gaps and names."""
     if isinstance(seen, StateLog):
         if names is not None:
             raise InputError("names are for counts: a log has its own")
         seen.check_transitions()
-        return seen.counts, seen.arms
+        return seen.counts, seen.bridged, seen.arms
     if not isinstance(seen, Counts):
         raise InputError(f"a fit needs a StateLog or Counts, got {type(seen).__name__}")
     if seen.visits.ndim != 3:
         raise InputError(f"counts must have shape (N, 2, 2) for a fit, got {seen.visits.shape}")
-    return seen, names
+    return seen, Gaps.none(), names
 
 
 def _draw(axes: Axes, found: Fit, what: str, order: IntArray, usual: float) -> None:

@@ -146,8 +146,8 @@ def test_unknown_estimate_and_wrong_shape_are_refused() -> None:
     [
         ([[[1, 1], [1, 1]]], [[[2, 1], [1, 1]]], r"good must be at most visits, got 2 of 1 at \(0, 0, 0\)"),
         ([[[-1, 1], [1, 1]]], [[[0, 1], [1, 1]]], "visits must not be negative, got -1"),
-        ([[[1.5, 1], [1, 1]]], [[[0, 1], [1, 1]]], "visits must hold whole numbers"),
-        ([[[math.nan, 1], [1, 1]]], [[[0, 1], [1, 1]]], "visits must hold whole numbers"),
+        ([[[1.5, 1], [1, 1]]], [[[1.7, 1], [1, 1]]], r"good must be at most visits, got 1\.7 of 1\.5"),
+        ([[[math.nan, 1], [1, 1]]], [[[0, 1], [1, 1]]], "visits must be finite, got nan"),
         ([[1, 1], [1, 1]], [[0, 1], [1, 1]], r"shape \(\.\.\., N, 2, 2\)"),
         (np.zeros((2, 2, 2)), np.zeros((3, 2, 2)), "one shape"),
     ],

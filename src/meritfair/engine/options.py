@@ -92,13 +92,17 @@ def draw_posterior(point: FloatArray, visits: FloatArray, good: FloatArray, rng:
 @part
 def _draw_beta(a: float, b: float, source: WordArray) -> float:
     """Return a draw from Beta(a, b), for a and b of at least 1."""
-    x, y = _draw_gamma(a, source), _draw_gamma(b, source)
+    x, y = draw_gamma(a, source), draw_gamma(b, source)
     return x / (x + y)
 
 
 @part
-def _draw_gamma(shape: float, source: WordArray) -> float:
-    """Return a draw from Gamma(shape), for a shape of at least 1 (Marsaglia and Tsang 2000)."""
+def draw_gamma(shape: float, source: WordArray) -> float:
+    """Return a draw from Gamma(shape) (Marsaglia and Tsang 2000); below 1 times a power of a uniform number."""
+    scale = 1.0
+    if shape < 1.0:
+        scale = open_uniform(source) ** (1.0 / shape)
+        shape += 1.0
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
@@ -107,7 +111,7 @@ def _draw_gamma(shape: float, source: WordArray) -> float:
         if v > 0.0:
             v = v * v * v
             if math.log(open_uniform(source)) < 0.5 * normal * normal + d - d * v + d * math.log(v):
-                return d * v
+                return scale * d * v
 
 
 @stage

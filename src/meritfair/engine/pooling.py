@@ -44,7 +44,7 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.engine.compiling import inlined, part, stage
-from meritfair.engine.gammas import TABLE, log_rise, rises, tabulate_logs, tabulate_slopes
+from meritfair.engine.gammas import ROOM, TABLE, log_rise, rises, tabulate_logs, tabulate_slopes
 
 MAX_CLASSES = 4
 _SCALE = 1.5  # standard deviation of logit m and of log k under the hyperprior
@@ -74,7 +74,7 @@ class Pool(NamedTuple):
     arms: FloatArray  # (C + 1, N): the chance of each class, and where arms are along the axis of a class
     classes: FloatArray  # (5, C, 9), by version
     kept: FloatArray  # (C, C, 9): the best of each number of classes that was tried, from 1
-    tables: FloatArray  # (6, TABLE + 1)
+    tables: FloatArray  # (6, ROOM)
     axes: FloatArray  # (6, 4)
     evidence: FloatArray  # (C + 1,): of the uniform prior, then of each number of classes; -inf if it was not tried
     facts: IntArray  # how many classes the best version has
@@ -86,7 +86,7 @@ def new_pool(n_arms: int, max_classes: int = MAX_CLASSES) -> Pool:
         arms=np.zeros((max_classes + 1, n_arms)),
         classes=np.zeros((5, max_classes, _COLUMNS)),
         kept=np.zeros((max_classes, max_classes, _COLUMNS)),
-        tables=np.zeros((6, TABLE + 1)),
+        tables=np.zeros((6, ROOM)),
         axes=np.zeros((6, 4)),
         evidence=np.zeros(max_classes + 1),
         facts=np.ones(1, np.int64),

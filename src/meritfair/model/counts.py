@@ -1,7 +1,8 @@
 """What has been seen of the arms: how often each was in a state under an action, and what came of it.
 
 ``visits[i, s, a]`` is the paper's :math:`N_i^t(s, a)` and ``good[i, s, a]`` its :math:`N_i^t(s, a, 1)`.
-Arrays may carry leading axes, such as one for independent runs; all formulas go through them.
+Arrays may carry leading axes, such as one for independent runs; all formulas go through them. Counts are whole numbers,
+or where some states were not observed, expected numbers (:mod:`meritfair.model.gaps`).
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ class Counts:
             [0.5       , 0.8       ]]])
     """
 
-    visits: IntArray
-    good: IntArray
+    visits: IntArray | FloatArray
+    good: IntArray | FloatArray
 
     def __init__(self, visits: npt.ArrayLike, good: npt.ArrayLike) -> None:
-        object.__setattr__(self, "visits", _whole_array("visits", visits))
-        object.__setattr__(self, "good", _whole_array("good", good))
+        object.__setattr__(self, "visits", _count_array("visits", visits))
+        object.__setattr__(self, "good", _count_array("good", good))
         if self.visits.shape != self.good.shape:
             raise InputError(f"visits and good must have one shape, got {self.visits.shape} and {self.good.shape}")
         if np.any(self.good > self.visits):
@@ -68,15 +69,16 @@ class Counts:
         return Counts(self.visits + other.visits, self.good + other.good)
 
 
-def _whole_array(name: str, value: npt.ArrayLike) -> IntArray:
+def _count_array(name: str, value: npt.ArrayLike) -> IntArray | FloatArray:
+    """Return counts as whole numbers, or as floats if some are not whole."""
     array = np.asarray(value)
     if array.dtype.kind not in "iu":
-        numbers = float_array(name, value)
-        array = np.round(numbers)
-        if not np.array_equal(array, numbers):
-            raise InputError(f"{name} must hold whole numbers")
+        array = float_array(name, value)
+        if not np.isfinite(array).all():
+            raise InputError(f"{name} must be finite, got {array[~np.isfinite(array)].flat[0]}")
+        array = array if np.any(array != np.round(array)) else array.astype(np.int64)
     if array.ndim < 3 or array.shape[-2:] != (2, 2):
         raise InputError(f"{name} must have shape (..., N, 2, 2) by arm, state and action, got {array.shape}")
     if array.size and array.min() < 0:
         raise InputError(f"{name} must not be negative, got {array.min()}")
-    return frozen(array.astype(np.int64))
+    return frozen(array if array.dtype.kind == "f" else array.astype(np.int64))

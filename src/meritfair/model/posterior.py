@@ -17,6 +17,7 @@ the little that was seen of one arm tells of which kind it is. Its posterior mea
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -141,6 +142,14 @@ class Posterior:
         (5, 3, 2, 2)
         """
         n = check_whole("size", size, 1)
+        return next(self.in_chunks(rng, n, n))
+
+    def in_chunks(self, rng: np.random.Generator, size: int, chunk: int) -> Iterator[FloatArray]:
+        """Yield that many draws, up to `chunk` at a time."""
+        for start in range(0, size, chunk):
+            yield self._drawn(rng, min(chunk, size - start))
+
+    def _drawn(self, rng: np.random.Generator, n: int) -> FloatArray:
         if self.weights.shape[-1] == 1:
             good, bad = self.good[..., 0, :, :], self.bad[..., 0, :, :]
             return rng.beta(good, bad, (n, *good.shape))

@@ -187,9 +187,9 @@ def _by_draws(posterior: Posterior, due: _Due, level: float, draws: int, rng: np
     n_arms = len(posterior.weights)
     chunk = 1 if due.slow else max(1, _CHUNK // (4 * n_arms))
     benefits, exposures = np.empty((draws, n_arms)), np.empty((draws, n_arms))
-    for start in range(0, draws, chunk):
-        rows = slice(start, min(start + chunk, draws))
-        drawn = posterior.draw(rng, rows.stop - start)
+    rows = slice(0, 0)
+    for drawn in posterior.in_chunks(rng, draws, chunk):
+        rows = slice(rows.stop, rows.stop + len(drawn))
         benefits[rows] = benefit(np.clip(drawn, _EDGE, 1 - _EDGE))
         exposures[rows] = due.exposure(due.criterion.merit(benefits[rows]))
         tell(rows.stop, draws)
