@@ -21,6 +21,10 @@ EXAMPLES = """From a file with a row for each person and round, with four calls 
 
 [cyan]meritfair fit log.csv --budget 4 --out people.csv --plot people.png[/]
 
+Predict who is like whom from two columns of the file, and show what a third one would give away:
+
+[cyan]meritfair fit log.csv --budget 4 --features age,district --never gender[/]
+
 Simulate the estimated arms: [cyan]meritfair simulate --arms-file people.csv --budget 4[/]"""
 
 _MOST_ROWS = 20
@@ -36,12 +40,31 @@ def fit(
     floor: options.FloorOption = 0.0,
     cap: options.CapOption = 1.0,
     estimate: Annotated[
-        str,
+        str | None,
         options.text(
             "--estimate",
-            help="Estimate each arm by itself ([cyan]mean[/]), or pool what arms have in common ([cyan]pooled[/]).",
+            help="Estimate each arm by itself ([cyan]mean[/], the default), or pool what arms have in common "
+            "([cyan]pooled[/], the default with --features).",
         ),
-    ] = "mean",
+    ] = None,
+    features: Annotated[
+        str,
+        options.text(
+            "--features",
+            help="Columns that may tell of which kind an arm is, such as [cyan]age,district[/]: newcomers are then "
+            "estimated by those like them. A column that does not help is not used.",
+            metavar="COLUMNS",
+        ),
+    ] = "",
+    never: Annotated[
+        str,
+        options.text(
+            "--never",
+            help="Columns that must not be used to predict, such as [cyan]gender[/]. What is due is shown by their "
+            "values, so that a column that stands in for one shows.",
+            metavar="COLUMNS",
+        ),
+    ] = "",
     level: Annotated[float, options.number("--level", help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, options.whole("--seed", "-s", help="Seed of the draws behind the intervals.")] = 0,
     out: Annotated[
@@ -56,22 +79,26 @@ def fit(
     Rows can be in any order, rounds can be missing.
     """
     from meritfair.datasets.logs import read_log
+    from meritfair.fitting import check_estimate
     from meritfair.fitting import fit as estimate_arms
 
+    predict, forbidden = options.names(features), options.names(never)
+    check_estimate(estimate, predict)
     criterion = options.make_criterion(merit, design, floor, cap)
     check_plot(plot)
     check_out(out, "fits")
     with progress_bar(2) as begin:
         begin(f"reading {log.name}")
-        seen = read_log(log)
+        seen = read_log(log, [*predict, *forbidden])
         files = Files(out, plot)
         how: Any = {"criterion": criterion, "budget": budget, "estimate": estimate, "level": level, "seed": seed}
+        how |= {"features": predict, "never": forbidden}
         found = estimate_arms(seen, **how, progress=begin("intervals"))
     files.save(out, found.save)
     files.plot(plot, found.plot)
     files.report(
         as_json,
-        lambda: {"settings": found.settings, "log": _log_numbers(seen), "arms": found.table()},
+        lambda: {"settings": found.settings, "log": _log_numbers(seen), "arms": found.table(), **_features(found)},
         lambda: _show(log, seen, found, out),
     )
 
@@ -86,6 +113,21 @@ def _log_numbers(log: StateLog) -> dict[str, Any]:
         "first_round": first,
         "last_round": last,
         "round_length": log.round_length or None,
+    }
+
+
+def _features(found: Fit) -> dict[str, Any]:
+    """Return what there is to say of features, nothing if there are none."""
+    if found.features is None:
+        return {}
+    return {
+        "features": {
+            "gains": found.feature_gains,
+            "used": list(found.used_features),
+            "classes": found.class_features,
+            "unknown_values": found.unknown_values,
+        },
+        "due_by_feature": found.due_by_feature,
     }
 
 
@@ -113,7 +155,43 @@ def _show(file: Path, log: StateLog, found: Fit, out: Path | None) -> None:
         where = "--out FILE keeps all" if out is None else f"all are in {out}"
         say(f"… and {len(rows) - _MOST_ROWS:,} more with no more exposure; {where}.\n")
     print_note(_LEGEND)
+    if found.features is not None:
+        _show_features(found, digits)
     print_note(printable(f"{file}: {_about(log, found)}."))
+
+
+_PROXY = (
+    "Mean due exposure and benefit of those with each value. A feature that may not predict can still differ here: "
+    "because those who have its values benefit differently, or because one that predicts stands in for it."
+)
+
+
+def _show_features(found: Fit, digits: int) -> None:
+    """Show what is due by the values of each feature, which features helped, and what goes with each class."""
+    rows = [
+        [printable(row["feature"]), printable(row["value"]), f"{row['arms']:,}"]
+        + [f"{row['exposure']:.{digits}f}", f"{row['benefit']:z.2f}"]
+        for row in found.due_by_feature
+    ]
+    say("")
+    print_table(["feature", "value", "arms", "mean due\nexposure", "mean\nbenefit"], rows, "Due exposure by feature")
+    print_note(_PROXY)
+    for line in _feature_lines(found):
+        print_note(printable(line))
+
+
+def _feature_lines(found: Fit) -> list[str]:
+    """Return in words which features helped, what goes with each class, and what was not known."""
+    lines = [f"{name}: never used to predict." for name in found.settings["never"]]
+    for name, gain in found.feature_gains.items():
+        verdict = "predicts" if name in found.used_features else "does not help, and is not used"
+        lines.append(f"{name}: {verdict} (held-out log-likelihood {gain:+.1f}).")
+    shares = [] if found.classes is None else found.classes.mean(axis=0).tolist()
+    for c, (share, words) in enumerate(zip(shares, found.class_features, strict=False)):
+        lines.append(f"class {c + 1}, {100 * share:.0f} % of arms: {words}.")
+    for name, number in found.unknown_values.items():
+        lines.append(f"{name}: {several(number, 'arm')} with a value that fewer than three have, taken as not known.")
+    return lines
 
 
 def _cells(row: dict[str, Any], digits: int) -> list[str]:

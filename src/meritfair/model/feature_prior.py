@@ -10,7 +10,7 @@ feature that tells nothing changes nothing.
 
 *Departure.* While features are compared the classes of each part are those without features, which saves most of the
 time; then classes and coefficients are fitted together. Of more than 2,000 arms, every second, third, … of those sorted
-by features and counts is used. Nothing is drawn, and the order of arms does not matter.
+by counts and features is used. Nothing is drawn, and the order of arms does not matter.
 """
 
 from __future__ import annotations
@@ -34,6 +34,32 @@ _MOST_ARMS = 2000  # that are compared
 _USUAL_RIDGE = 1.0
 _OTHER_RIDGES = (0.3, 3.0, 10.0)
 _MARGIN = 1.0  # standard errors
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class PriorOfArms(Prior):
+    """A prior of some arms, each of which has weights of its own.
+
+    Parameters
+    ----------
+    prior : Prior
+        The classes.
+    arm_weights : ndarray, shape (N, C)
+        The probability of each class for each arm, before anything was seen of it.
+    """
+
+    arm_weights: FloatArray
+
+    def __init__(self, prior: Prior, arm_weights: FloatArray) -> None:
+        super().__init__(prior.weights, prior.good, prior.bad)
+        object.__setattr__(self, "arm_weights", frozen(arm_weights))
+
+    def posterior(self, counts: Counts) -> Posterior:
+        """Return what is known of the arms after the counts, shape (N, 2, 2)."""
+        if counts.visits.shape != (len(self.arm_weights), 2, 2):
+            raise InputError(f"counts must be of the {len(self.arm_weights)} arms, got shape {counts.visits.shape}")
+        with np.errstate(divide="ignore"):
+            return self._posterior(counts, np.log(self.arm_weights))
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -103,13 +129,13 @@ class FeaturePrior(Prior):
             coefficients = np.vstack([np.log(self.weights), self.coefficients])
         return np.exp(log_weights(coefficients, self.encoding.encode(features)))
 
+    def of(self, features: Features) -> Prior:
+        """Return the prior of arms with these features, which has weights for each."""
+        return PriorOfArms(self, self.weights_of(features)) if self.used else Prior(self.weights, self.good, self.bad)
+
     def posterior(self, counts: Counts, features: Features | None = None) -> Posterior:
         """Return what is known after the counts, shape (N, 2, 2), of arms with these features."""
-        if features is None or not self.used:
-            return super().posterior(counts)
-        if features.n_arms != counts.n_arms:
-            raise InputError(f"features must be of the {counts.n_arms} arms, got those of {features.n_arms}")
-        return self._posterior(counts, np.log(self.weights_of(features)))
+        return super().posterior(counts) if features is None else self.of(features).posterior(counts)
 
 
 def fit_feature_prior(counts: Counts, features: Features, max_classes: int = 4) -> FeaturePrior:
@@ -190,7 +216,7 @@ class _Arms:
         if len(seen) < _LEAST_ARMS:
             return None
         own, x = _only(counts, seen), encoding.encode(features)[seen]
-        order = np.lexsort([*own.good.reshape(len(seen), 4).T, *own.visits.reshape(len(seen), 4).T, *x.T])
+        order = np.lexsort([*x.T, *own.visits.reshape(len(seen), 4).T, *own.good.reshape(len(seen), 4).T])
         order = order[:: -(-len(order) // _MOST_ARMS)]
         own, places = _only(own, order), np.arange(len(order)) % _PARTS
         parts = tuple(_Part.of(own, np.flatnonzero(places == part), max_classes) for part in range(_PARTS))

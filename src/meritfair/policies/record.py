@@ -16,6 +16,7 @@ from meritfair.core.seeding import fresh_seed, stream
 from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
 from meritfair.model.rules import Budget, Rules, check_budgets
+from meritfair.policies.enrolment import Enrolment
 from meritfair.policies.learner_file import Saves, saves_of
 from meritfair.policies.rows import Known, Rows, array_of, part
 
@@ -59,6 +60,7 @@ class Record:
     departed: dict[str, Rows] = field(default_factory=dict)  # what is kept of those who have left
     saves: Saves = ()
     rules: Rules = field(default_factory=Rules)
+    features: Enrolment = field(default_factory=Enrolment)  # also of those who have left
 
     @classmethod
     def new(
@@ -92,6 +94,7 @@ class Record:
             "departed": {name: rows.to_dict() for name, rows in self.departed.items()},
             "saves": [list(each) for each in self.saves],
             "rules": self.rules.settings(),
+            "features": self.features.to_dict(),
         }
 
     @classmethod
@@ -117,6 +120,7 @@ class Record:
             departed={name: Rows.from_dict(rows, 1) for name, rows in departed.items()},
             saves=saves_of(values),
             rules=Rules.from_settings(part(values, "rules")),
+            features=Enrolment.from_dict(values.get("features"), (*names, *departed)),
         )
         for rows in (arms, *record.departed.values()):
             check_whole("the last round reported", rows.last_reported, 0, record.round)
@@ -139,6 +143,13 @@ def first_arms(
     if n_arms is not None and arms.n_arms != number:
         raise InputError(f"transitions must hold the {number} arms, got {arms.n_arms}")
     return arms.names, Rows.none(arms.n_arms, None if transitions is None else arms.transitions)
+
+
+def enrolled(names: tuple[str, ...], features: Any, history: StateLog | None) -> Enrolment:
+    """Return the features that are given or, where none are, those of the history."""
+    if features is not None or history is None or not history.features:
+        return Enrolment().with_features(names, features)
+    return Enrolment().with_features(history.arms, history.features)
 
 
 def check_names(names: tuple[str, ...]) -> None:
