@@ -113,7 +113,7 @@ class Fit:
 
     @property
     def feature_gains(self) -> dict[str, float]:
-        """By how much each feature that may predict raises the held-out log-likelihood; those that do not are unused."""
+        """By how much each feature that may predict raises the held-out log-likelihood."""
         return {} if self.feature_prior is None else dict(self.feature_prior.gains)
 
     @property
@@ -189,10 +189,10 @@ class Fit:
         columns.update({name: getattr(self.assessment, name).tolist() for name in _INTERVALS})
         if self.classes is not None:
             columns.update({f"class_{c + 1}": values for c, values in enumerate(self.classes.T.tolist())})
-        for name in self.features or ():
+        for name, values in () if self.features is None else self.features.columns.items():
             if name in columns:
                 raise InputError(f"a feature must not be called {name!r}, which is another column of the table")
-            columns[name] = list(self.arms.features[name])
+            columns[name] = list(values)
         return columns
 
     def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:

@@ -169,8 +169,13 @@ _PROXY = (
 def _show_features(found: Fit, digits: int) -> None:
     """Show what is due by the values of each feature, which features helped, and what goes with each class."""
     rows = [
-        [printable(row["feature"]), printable(row["value"]), f"{row['arms']:,}"]
-        + [f"{row['exposure']:.{digits}f}", f"{row['benefit']:z.2f}"]
+        [
+            printable(row["feature"]),
+            printable(row["value"]),
+            f"{row['arms']:,}",
+            f"{row['exposure']:.{digits}f}",
+            f"{row['benefit']:z.2f}",
+        ]
         for row in found.due_by_feature
     ]
     say("")

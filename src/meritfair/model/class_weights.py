@@ -27,6 +27,7 @@ and G. B. Macready, "Concomitant-variable latent-class models", J. Am. Statist. 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -133,7 +134,7 @@ def log_weights(coefficients: FloatArray, x: FloatArray) -> FloatArray:
 
 
 def fit_weights(
-    evidence: FloatArray, x: FloatArray, ridge: float, start: FloatArray, enough: float = _ENOUGH
+    evidence: FloatArray, x: FloatArray, ridge: float, start: FloatArray, enough: float = 0.01
 ) -> FloatArray:
     """Return the coefficients, (1 + P, C), that are best for classes that stay as they are.
 
@@ -229,22 +230,25 @@ def _logit_step(ones: FloatArray, coefficients: FloatArray, w: FloatArray, r: Fl
 
 
 def _log_softmax(z: FloatArray) -> FloatArray:
-    """Return the logarithm of softmax along the last axis."""
-    z = z - z.max(axis=-1, keepdims=True)
-    return np.asarray(z - np.log(np.exp(z).sum(axis=-1, keepdims=True)))
+    """Return the logarithm of softmax along the rows, (N, C)."""
+    return np.asarray(z - _log_sum(z)[:, None])
+
+
+def _log_sum(z: FloatArray) -> FloatArray:
+    """Return log sum exp along the rows, (N, C); they are short, so that columns are quicker to go along."""
+    top = functools.reduce(np.maximum, z.T)
+    return np.asarray(top + np.log(np.exp(z - top[:, None]) @ np.ones(z.shape[1])))
 
 
 def log_likelihoods(log_w: FloatArray, evidence: FloatArray) -> FloatArray:
     """Return the log-likelihood of each arm, from those of the classes and their weights, (N,)."""
-    each = log_w + evidence
-    top = each.max(axis=1)
-    return np.asarray(top + np.log(np.exp(each - top[:, None]).sum(axis=1)))
+    return _log_sum(log_w + evidence)
 
 
 def _expected(log_w: FloatArray, evidence: FloatArray) -> tuple[float, FloatArray]:
     """Return the log-likelihood, and the probability of each class for each arm."""
     each = log_w + evidence
-    total = log_likelihoods(log_w, evidence)
+    total = _log_sum(each)
     return float(total.sum()), np.exp(each - total[:, None])
 
 

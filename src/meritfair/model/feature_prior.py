@@ -8,9 +8,10 @@ that gains most, as long as that is better; then the ridge penalty is chosen. Mo
 than fewer. If the result is not better than the prior without features, that prior is taken, to the last bit: so a
 feature that tells nothing changes nothing.
 
-*Departure.* While features are compared the classes of each part are those without features, which saves most of the
-time; then classes and coefficients are fitted together. Of more than 2,000 arms, every second, third, … of those sorted
-by counts and features is used. Nothing is drawn, and the order of arms does not matter.
+*Departures.* While features are compared the classes of each part are those without features, which saves most of the
+time; then classes and coefficients are fitted together. Of many arms, only every second, third, … of those sorted by
+counts and features are used: at most 1,000 to compare, 2,000 for the final fit. So 10,000 arms take no longer. Nothing
+is drawn, and the order of arms does not matter.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from meritfair.core.arrays import FloatArray, IntArray, frozen
+from meritfair.core.arrays import BoolArray, FloatArray, IntArray, frozen
 from meritfair.core.errors import InputError
 from meritfair.model.class_weights import Classes, Tally, climb, fit_weights, log_likelihoods, log_weights
 from meritfair.model.counts import Counts
@@ -30,7 +31,7 @@ from meritfair.model.posterior import Posterior, Prior, fit_prior
 
 _PARTS = 5
 _LEAST_ARMS = 2 * _PARTS  # of which something was seen, for features to be compared
-_MOST_ARMS = 2000  # that are compared
+_COMPARED, _FITTED = 1000, 2000  # arms, at most
 _USUAL_RIDGE = 1.0
 _OTHER_RIDGES = (0.3, 3.0, 10.0)
 _MARGIN = 1.0  # standard errors
@@ -150,19 +151,18 @@ def fit_feature_prior(counts: Counts, features: Features, max_classes: int = 4) 
     max_classes : int
         Most classes to look for.
     """
-    base = fit_prior(counts, max_classes)
     if features.n_arms != counts.n_arms:
         raise InputError(f"features must be of the {counts.n_arms} arms, got those of {features.n_arms}")
     encoding = Encoding.of(features)
     arms = _Arms.of(counts, encoding, features, max_classes)
     if arms is None or not arms.numbers:
-        return _without(base, dict.fromkeys(features.names, 0.0))
+        return _without(fit_prior(counts, max_classes), dict.fromkeys(features.names, 0.0))
     best, *others = (_Candidate(arms, n).grown() for n in arms.numbers)
     for more in others:
         best = more if _beats(more.scores, best.scores) else best
     gains = best.gains()
     if not best.used or not _beats(best.scores, arms.base_scores):
-        return _without(base, gains)
+        return _without(fit_prior(counts, max_classes), gains)
     return best.fitted(gains)
 
 
@@ -201,10 +201,10 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Arms:
-    """The arms that are compared, sorted."""
+    """The arms that are compared, and those that are fitted in the end; both sorted."""
 
-    counts: Counts
     x: FloatArray
+    fitted: tuple[Counts, FloatArray]
     encoding: Encoding
     parts: tuple[_Part, ...]
     max_classes: int
@@ -217,10 +217,10 @@ class _Arms:
             return None
         own, x = _only(counts, seen), encoding.encode(features)[seen]
         order = np.lexsort([*x.T, *own.visits.reshape(len(seen), 4).T, *own.good.reshape(len(seen), 4).T])
-        order = order[:: -(-len(order) // _MOST_ARMS)]
-        own, places = _only(own, order), np.arange(len(order)) % _PARTS
-        parts = tuple(_Part.of(own, np.flatnonzero(places == part), max_classes) for part in range(_PARTS))
-        return cls(own, x[order], encoding, parts, max_classes)
+        few, many = (order[:: -(-len(order) // most)] for most in (_COMPARED, _FITTED))
+        compared, part = _only(own, few), np.arange(len(few)) % _PARTS
+        parts = tuple(_Part.of(compared, np.flatnonzero(part == each), max_classes) for each in range(_PARTS))
+        return cls(x[few], (_only(own, many), x[many]), encoding, parts, max_classes)
 
     @property
     def numbers(self) -> list[int]:
@@ -235,13 +235,13 @@ class _Arms:
             scores[part.out] = part.base
         return scores
 
-    def columns(self, used: tuple[str, ...]) -> FloatArray:
-        """Return the columns of some features."""
-        return self.x[:, [column.feature in used for column in self.encoding.columns]]
+    def chosen(self, used: tuple[str, ...]) -> BoolArray:
+        """Return which columns are those of some features."""
+        return np.array([column.feature in used for column in self.encoding.columns], np.bool_)
 
     def scores(self, n: int, used: tuple[str, ...], ridge: float) -> FloatArray:
         """Return the held-out score of each arm with n classes and these features, (N,)."""
-        scores, x = np.empty(len(self.x)), self.columns(used)
+        scores, x = np.empty(len(self.x)), self.x[:, self.chosen(used)]
         for part in self.parts:
             weights, held, others = part.start[n]
             coefficients = np.zeros((1 + x.shape[1], n))
@@ -291,9 +291,10 @@ class _Candidate:
 
     def fitted(self, gains: Mapping[str, float]) -> FeaturePrior:
         """Return the prior, with classes and coefficients fitted together."""
-        x, encoding = self.arms.columns(self.used), self.arms.encoding.only(self.used)
-        start = Classes.of(*_priors(self.arms.counts, self.arms.max_classes)[self.n], x.shape[1])
-        found, _ = climb(Tally(self.arms.counts), x, start, self.ridge)
+        (counts, x), encoding = self.arms.fitted, self.arms.encoding.only(self.used)
+        x = x[:, self.arms.chosen(self.used)]
+        start = Classes.of(*_priors(counts, self.arms.max_classes)[self.n], x.shape[1])
+        found, _ = climb(Tally(counts), x, start, self.ridge)
         common = np.exp(log_weights(found.coefficients, x)).mean(axis=0)
         found = found.ordered(np.argsort(-common, kind="stable"))
         good, bad = (each.reshape(-1, 2, 2) for each in found.parameters)

@@ -262,9 +262,10 @@ def text_of(name: str, value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
     if isinstance(value, numbers.Real):
-        if not math.isfinite(value):
+        number = float(value)
+        if not math.isfinite(number):
             raise InputError(f"the feature {name!r} must be finite, got {value}")
-        return str(int(value)) if value == int(value) else repr(float(value))
+        return str(int(number)) if number.is_integer() else repr(number)
     if not isinstance(value, str):
         raise InputError(f"the feature {name!r} must be text or a number, got {value!r}")
     text = value.strip()
