@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -257,33 +257,35 @@ def _expected(log_w: FloatArray, evidence: FloatArray) -> tuple[float, FloatArra
 
 def height(tally: Tally, x: FloatArray, classes: Classes, ridge: float) -> float:
     """Return what EM climbs."""
-    likelihood, _ = _expected(log_weights(classes.coefficients, x), tally.evidence(classes))
-    return likelihood + _log_hyperprior(classes, ridge)
+    return _expect(tally, x, classes, ridge)[0]
+
+
+def _expect(tally: Tally, x: FloatArray, classes: Classes, ridge: float) -> tuple[float, FloatArray]:
+    """Return the height, and the probability of each class for each arm."""
+    likelihood, r = _expected(log_weights(classes.coefficients, x), tally.evidence(classes))
+    return likelihood + _log_hyperprior(classes, ridge), r
 
 
 def climb(
     tally: Tally, x: FloatArray, classes: Classes, ridge: float, *, steps: int = _STEPS, enough: float = _ENOUGH
 ) -> tuple[Classes, list[float]]:
     """Take steps of EM; return where they lead, and the height before and after each."""
-    heights = [height(tally, x, classes, ridge)]
+    last, r = _expect(tally, x, classes, ridge)
+    heights = [last]
     for _ in range(steps):
-        _, r = _expected(log_weights(classes.coefficients, x), tally.evidence(classes))
         coefficients = fit_logit(r, x, ridge, classes.coefficients)
         to_tilt, to_strength = _newton(classes, tally.slopes(classes, r))
         for halving in range(_HALVINGS):
             part = 0.5**halving
             beyond = Classes(classes.tilt + part * to_tilt, classes.strength + part * to_strength, coefficients)
-            here = height(tally, x, beyond, ridge)
-            if here >= heights[-1]:
+            here, r = _expect(tally, x, beyond, ridge)
+            if here >= last:
                 break
-        else:
-            beyond = replace(classes, coefficients=coefficients)
-            here = height(tally, x, beyond, ridge)
-        if here < heights[-1]:
+        if here < last:  # by rounding alone
             break
-        classes = beyond
+        classes, gain, last = beyond, here - last, here
         heights.append(here)
-        if here < heights[-2] + enough:
+        if gain < enough:
             break
     return classes, heights
 

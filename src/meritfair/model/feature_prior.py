@@ -4,9 +4,9 @@ The model is that of :mod:`meritfair.model.class_weights`. What is used is decid
 divided into five parts, each part is predicted by a fit to the other four, and what counts is the sum of
 :math:`\log \sum_c w_c(x_i) L_{ic}` over all arms. One choice is *better* than another if this sum is larger by more
 than the standard error of the difference. With each number of classes, features are added one by one, always the one
-that gains most, as long as that is better; then the ridge penalty is chosen. More classes are taken if that is better
-than fewer. If the result is not better than the prior without features, that prior is taken, to the last bit: so a
-feature that tells nothing changes nothing.
+that gains most, as long as that is better; then the ridge penalty is chosen. The number of classes is that which there
+is most evidence for without features, unless another one is better by two standard errors. If the result is not better
+than the prior without features, that prior is taken, to the last bit: so a feature that tells nothing changes nothing.
 
 *Departures.* While features are compared the classes of each part are those without features, which saves most of the
 time; then classes and coefficients are fitted together. Of many arms, only every second, third, … of those sorted by
@@ -34,7 +34,7 @@ _LEAST_ARMS = 2 * _PARTS  # of which something was seen, for features to be comp
 _COMPARED, _FITTED = 1000, 2000  # arms, at most
 _USUAL_RIDGE = 1.0
 _OTHER_RIDGES = (0.3, 3.0, 10.0)
-_MARGIN = 1.0  # standard errors
+_MARGIN, _CLASS_MARGIN = 1.0, 2.0  # standard errors
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -158,8 +158,8 @@ def fit_feature_prior(counts: Counts, features: Features, max_classes: int = 4) 
     if arms is None or not arms.numbers:
         return _without(fit_prior(counts, max_classes), dict.fromkeys(features.names, 0.0))
     best, *others = (_Candidate(arms, n).grown() for n in arms.numbers)
-    for more in others:
-        best = more if _beats(more.scores, best.scores) else best
+    for other in others:
+        best = other if _beats(other.scores, best.scores, _CLASS_MARGIN) else best
     gains = best.gains()
     if not best.used or not _beats(best.scores, arms.base_scores):
         return _without(fit_prior(counts, max_classes), gains)
@@ -171,10 +171,10 @@ def _without(base: Prior, gains: Mapping[str, float]) -> FeaturePrior:
     return FeaturePrior(base.weights, base.good, base.bad, Encoding((), ()), np.zeros((0, base.classes)), gains)
 
 
-def _beats(new: FloatArray, old: FloatArray) -> bool:
-    """Whether the scores of arms are better together, by more than the standard error of the difference."""
+def _beats(new: FloatArray, old: FloatArray, margin: float = _MARGIN) -> bool:
+    """Whether the scores of arms are better together, by more than so many standard errors of the difference."""
     gain = new - old
-    return bool(gain.sum() > _MARGIN * np.sqrt(len(gain)) * gain.std() + 1e-9)
+    return bool(gain.sum() > margin * np.sqrt(len(gain)) * gain.std() + 1e-9)
 
 
 @dataclass(frozen=True)
@@ -183,6 +183,7 @@ class _Part:
 
     out: IntArray  # the arms held out
     rest: IntArray
+    preferred: int  # how many classes there is most evidence for without features
     base: FloatArray  # the score of each held-out arm by the prior without features
     start: Mapping[int, tuple[FloatArray, FloatArray, FloatArray]]  # by number of classes: weights, log L of both
 
@@ -196,7 +197,7 @@ class _Part:
             classes = Classes.of(*prior, 0)
             start[n] = prior[0], held.evidence(classes), others.evidence(classes)
         chosen = start.pop(0)
-        return cls(out, rest, log_likelihoods(np.log(chosen[0]), chosen[1]), start)
+        return cls(out, rest, len(chosen[0]), log_likelihoods(np.log(chosen[0]), chosen[1]), start)
 
 
 @dataclass(frozen=True)
@@ -224,8 +225,10 @@ class _Arms:
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of classes that can be compared: from 2, those that every part has."""
-        return sorted(set.intersection(*(set(part.start) for part in self.parts)) - {1})
+        """The numbers of classes from 2 that every part has; first what most parts prefer without features."""
+        common = set.intersection(*(set(part.start) for part in self.parts)) - {1}
+        votes = [sum(part.preferred == n for part in self.parts) for n in range(self.max_classes + 1)]
+        return sorted(common, key=lambda n: (-votes[n], n))
 
     @property
     def base_scores(self) -> FloatArray:
