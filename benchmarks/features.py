@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -106,7 +106,7 @@ def seconds(n_arms: int) -> list[str]:
     rng = np.random.default_rng(1)
     arms = mf.datasets.cpap(n_arms=n_arms, seed=1)
     counts = seen_for(arms, ROUNDS, np.zeros(n_arms, np.bool_), rng)
-    columns = dict(features_of("kind", arms, rng).columns)
+    columns: dict[str, Any] = dict(features_of("kind", arms, rng).columns)
     columns |= {"age": rng.integers(18, 90, n_arms).tolist(), "sex": rng.choice(["f", "m"], n_arms).tolist()}
     columns["district"] = [f"d{i}" for i in rng.integers(0, 20, n_arms)]
     features, took = mf.Features(columns), []

@@ -1,7 +1,8 @@
 """What features are worth to newcomers, and what useless ones cost; `benchmarks/features.py` has larger tables.
 
 Seeds are fixed. Ratios are of mean errors over INSTANCES: with a feature that tells, the standard error of a ratio of
-about 0.53 is 0.015, so that 0.65 is many of them away; with useless ones it is at most 0.004, around 1.00. A planted error, features that belong to other arms, must be found.
+about 0.53 is 0.015, so that 0.65 is many of them away; with useless ones it is at most 0.004, around 1.00. A planted
+error, features that belong to other arms, must be found.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.core.arrays import FloatArray
+from meritfair.core.arrays import BoolArray, FloatArray
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +21,7 @@ INSTANCES = 20
 DATASETS = {"cpap": mf.datasets.cpap, "synthetic": mf.datasets.synthetic, "alternate": mf.datasets.synthetic_alternate}
 
 
-def seen_for(arms: mf.Arms, rounds: int, newcomers: FloatArray, rng: np.random.Generator) -> mf.Counts:
+def seen_for(arms: mf.Arms, rounds: int, newcomers: BoolArray, rng: np.random.Generator) -> mf.Counts:
     everyone = np.arange(arms.n_arms)
     states, (visits, good) = rng.integers(0, 2, arms.n_arms), np.zeros((2, arms.n_arms, 2, 2), np.int64)
     for _ in range(rounds):

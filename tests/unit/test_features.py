@@ -394,9 +394,9 @@ def log_of(counts_seed: int = 1, n_arms: int = 60, rounds: int = 20, **more: Any
         actions = (rng.random(n_arms) < 0.3).astype(int)
         rows += [(f"p{i}", t, states[i], actions[i], area[i], coin[i], gender[i]) for i in range(n_arms)]
         states = (rng.random(n_arms) < P[np.arange(n_arms), states, actions]).astype(int)
-    arm, t, state, action, *features = (list(column) for column in zip(*rows, strict=True))
+    arm, number, state, action, *features = (list(column) for column in zip(*rows, strict=True))
     columns = dict(zip(("area", "coin", "gender"), features, strict=True))
-    return mf.StateLog(arm, t, state, action, features=columns, **more)
+    return mf.StateLog(arm, number, state, action, features=columns, **more)
 
 
 def test_a_fit_with_features_shows_them_all_and_uses_those_that_may_and_help() -> None:
