@@ -438,7 +438,8 @@ def test_a_plan_is_made_for_each_episode_from_what_was_seen() -> None:
         learner.observe([0, 0], choice.actions, [1, None])
     tried, *plans = seen
     assert tried == (1, 0, 0, [-1, -1])
-    assert plans == [(1, 0, 0, [0, -1]), (2, 3, 3, [0, -1]), (3, 6, 6, [0, -1])]
+    # the second arm's outcomes are not reported, but its states are, and so the outcomes of all rounds but the last
+    assert plans == [(1, 0, 0, [0, -1]), (2, 3, 3 + 2, [0, -1]), (3, 6, 6 + 5, [0, -1])]
 
 
 def test_after_arms_have_changed_a_plan_is_made_at_once() -> None:
@@ -628,7 +629,7 @@ def test_a_memory_comes_back_to_a_learner_that_has_none_yet() -> None:
     values = learner.to_dict()
     gone = {name: [rows[1]] for name, rows in values["arms"].items() if rows is not None}
     fresh = stepwise().start(2, 1, seed=1, names=["Ada", "Cy"]).to_dict()
-    nothing = dict.fromkeys(["truth", "reported", "account", "joined"])
+    nothing = dict.fromkeys(["truth", "reported", "account", "joined", "track"])
     learner = Learner.from_dict({**fresh, "departed": {"Bo": gone | nothing}}, stepwise())
     learner.join("Bo")
     assert memory_of(learner)[:, 0].tolist() == [0, 0, 1]

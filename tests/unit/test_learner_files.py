@@ -77,8 +77,8 @@ def test_a_damaged_file_is_never_taken_for_a_whole_one(damage: Callable[[str], s
 
 
 def test_a_file_of_another_format_is_told(saved: Path) -> None:
-    saved.write_text(saved.read_text().replace("meritfair-learner-4", "meritfair-learner-9"))
-    with pytest.raises(mf.FileError, match="its format is meritfair-learner-9, not meritfair-learner-4"):
+    saved.write_text(saved.read_text().replace("meritfair-learner-5", "meritfair-learner-9"))
+    with pytest.raises(mf.FileError, match="its format is meritfair-learner-9, not meritfair-learner-5"):
         Learner.load(saved)
 
 
@@ -188,7 +188,7 @@ def test_copies_of_a_learner_are_told_apart(twin: Callable[[Learner], Learner], 
     learner.save(saved)
 
 
-@pytest.mark.parametrize("content", ["{}", "not a learner", '{"format": "meritfair-learner-4"}'])
+@pytest.mark.parametrize("content", ["{}", "not a learner", '{"format": "meritfair-learner-5"}'])
 def test_what_is_something_else_is_not_replaced_unless_asked_for(content: str, saved: Path) -> None:
     learner, file = mf.MeritFair().start(3, 1, seed=1), saved.with_name("notes.json")
     file.write_text(content)
@@ -332,6 +332,11 @@ OLD = {  # what the version that has written a file drew next: names and exposur
         ("Dee", "Eve", [0.15384615384615385, 0.15384615384615385, 0.8461538461538461, 0.8461538461538461]),
         ("Dee", "Eve", [0.14285714285714285, 0.14285714285714285, 0.8571428571428572, 0.8571428571428572]),
     ],
+    4: [
+        ("Cy", "Dee", [0.5421024130681549, 0.4690494115498055, 0.8465757693257663, 0.14227240605627312]),
+        ("Cy", "Eve", [0.48296095450582266, 0.4948215618327426, 0.0728581481096937, 0.949359335551741]),
+        ("Ada", "Cy", [0.5325560232646276, 0.7503448779912752, 0.608216983012785, 0.10888211573131212]),
+    ],
     3: [
         ("Cy", "Eve", [0.4268962604162346, 0.5349591476865049, 0.32626792893479034, 0.7118766629624701]),
         ("Cy", "Eve", [0.4268962604162346, 0.5349591476865049, 0.32626792893479034, 0.7118766629624701]),
@@ -345,14 +350,14 @@ def test_a_file_of_an_earlier_format_resumes_as_it_would_have(written: int, tmp_
     file = tmp_path / "learner.json"
     file.write_bytes((DATA / f"learner-{written}.json").read_bytes())
     learner, other = Learner.load(file), Learner.load(file)
-    first, generation, departed = {1: (5, 2, ()), 2: (8, 3, ("Bo",)), 3: (8, 4, ("Bo",))}[written]
+    first, generation, departed = {1: (5, 2, ()), 2: (8, 3, ("Bo",)), 3: (8, 4, ("Bo",)), 4: (8, 2, ("Bo",))}[written]
     assert (learner.names, learner.round, learner.departed) == (("Ada", "Cy", "Dee", "Eve"), first, departed)
     for *names, exposure in OLD[written]:
         choice = learner.choose([0, 1, 0, 1])
         assert (list(choice.names), choice.exposure.tolist()) == (names, exposure)
         learner.observe([0, 1, 0, 1], choice.actions, [1, 1, 0, 0], round=choice.round)
     learner.save(file)
-    assert json.loads(file.read_text())["format"] == "meritfair-learner-4"
+    assert json.loads(file.read_text())["format"] == "meritfair-learner-5"
     assert Learner.load(file).round == first + 3
     other.choose([0, 1, 0, 1])
     with pytest.raises(mf.FileError, match=f"holds generation {generation} of this learner"):
@@ -476,7 +481,12 @@ def test_what_a_step_learner_is_to_remember_is_not_trusted(written: int, tmp_pat
         (("rng", "bit_generator"), "MT19937", "rng must be the state of a PCG64 generator"),
         (("rng", "state", "state"), -1, "rng must be the state of a PCG64 generator"),
         (("arms", "visits", 0, 0, 0), -1, "visits must be between 0 and 9007199254740992, got -1"),
-        (("arms", "visits", 0, 0, 0), 2.5, "visits must be an array of whole numbers"),
+        (("arms", "visits", 0, 0, 0), "x", "visits must be an array of numbers"),
+        (("arms", "track"), ["!!"], "track must hold a text for each of the 3 arms"),
+        (("arms", "track"), ["!!", "!", "!"], "track must hold texts of one length"),
+        (("arms", "track"), ["\x7f", "!", "!"], "track must hold characters from '!' to 'q'"),
+        (("forget",), 0, "forget must be above 0 and at most 1"),
+        (("before",), -1, "before must be between 0 and"),
         (("arms", "good", 0, 0, 0), 99, "good must be at most visits, got 99"),
         (("arms", "pulled", 0), 2, "pulled must be between 0 and 1, got 2"),
         (("arms", "turn", 0), "nan", "turn must be between 0 and .* got nan"),

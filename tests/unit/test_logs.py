@@ -406,16 +406,16 @@ def test_states_that_were_not_observed_leave_gaps_with_known_actions() -> None:
 
 def test_rounds_without_a_row_can_mean_that_an_arm_was_not_pulled() -> None:
     days = np.array(["2026-03-02", "2026-03-09", "2026-03-30"], "datetime64[D]")
-    log = StateLog(["a"] * 3, days, [0, 1, 1], [1, 1, 0], exposure=[0.2, 0.3, 0.4], absent="not pulled")
+    log = StateLog(["a"] * 3, days, [0, 1, 1], [1, 1, 0], exposure=[0.2, 0.3, 0.4], absent="not-pulled")
     assert (log.added, log.transitions, len(log)) == (2, 1, 5)
     assert log.bridged.actions.tolist() == [1, 0, 0]
     assert np.isnan(log.exposure[2:4]).all()
     assert log.dates is not None
     assert str(log.dates[3]) == "2026-03-23"
-    same = StateLog(["a"] * 3, [0, 1, 4], [0, 1, 1], [1, 1, 0], absent="not pulled")
+    same = StateLog(["a"] * 3, [0, 1, 4], [0, 1, 1], [1, 1, 0], absent="not-pulled")
     assert same.rounds.tolist() == log.rounds.tolist()
     with pytest.raises(mf.InputError, match="row 1, action: is empty, but the arm 'a' has its next round, 4, in row 2"):
-        StateLog(["a"] * 3, [0, 1, 4], [0, 1, 1], [1, None, 0], absent="not pulled")
+        StateLog(["a"] * 3, [0, 1, 4], [0, 1, 1], [1, None, 0], absent="not-pulled")
     with pytest.raises(mf.InputError, match="absent must be"):
         StateLog(["a"], [0], [0], [1], absent="none")
 

@@ -32,7 +32,11 @@ _MOST_ROWS = 20
 
 def fit(
     log: Annotated[
-        Path, typer.Argument(metavar="LOG", help="A .csv or .parquet file with columns arm, round, state, action.")
+        Path,
+        typer.Argument(
+            metavar="LOG",
+            help="A .csv or .parquet file with columns arm, round, state (empty if not observed), action.",
+        ),
     ],
     budget: options.BudgetOption = 1,
     merit: options.MeritOption = "exponential:c=3",
@@ -65,6 +69,7 @@ def fit(
             metavar="COLUMNS",
         ),
     ] = "",
+    absent: options.AbsentOption = "unknown",
     level: Annotated[float, options.number("--level", help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, options.whole("--seed", "-s", help="Seed of the draws behind the intervals.")] = 0,
     out: Annotated[
@@ -75,8 +80,8 @@ def fit(
 ) -> None:
     """Estimate from recorded data how much each arm benefits, with intervals, and the exposure it is due.
 
-    State is 0 (bad) or 1 (good), action 0 (not pulled) or 1 (pulled).
-    Rows can be in any order, rounds can be missing.
+    State is 0 (bad) or 1 (good), action 0 (not pulled) or 1 (pulled). States that were not observed are empty: the next
+    one that was says something of all rounds since the last. Rows can be in any order, rounds can be missing.
     """
     from meritfair.datasets.logs import read_log
     from meritfair.fitting import check_estimate
@@ -89,7 +94,7 @@ def fit(
     check_out(out, "fits")
     with progress_bar(2) as begin:
         begin(f"reading {log.name}")
-        seen = read_log(log, [*predict, *forbidden])
+        seen = read_log(log, [*predict, *forbidden], absent=absent)
         files = Files(out, plot)
         how: Any = {"criterion": criterion, "budget": budget, "estimate": estimate, "level": level, "seed": seed}
         how |= {"features": predict, "never": forbidden}
@@ -104,12 +109,18 @@ def fit(
 
 
 def _log_numbers(log: StateLog) -> dict[str, Any]:
+    from meritfair.datasets.missing import missing_states
+
     first, last = _span(log)
     return {
         "rows": len(log),
         "arms": log.n_arms,
         "transitions": log.transitions,
+        "unobserved": log.unobserved,
         "gaps": log.gaps,
+        "bridged": len(log.bridged),
+        "rows_added": log.added,
+        "missing": missing_states(log).to_dict(),
         "first_round": first,
         "last_round": last,
         "round_length": log.round_length or None,
@@ -158,6 +169,7 @@ def _show(file: Path, log: StateLog, found: Fit, out: Path | None) -> None:
     if found.features is not None:
         _show_features(found, digits)
     print_note(printable(f"{file}: {_about(log, found)}."))
+    _warn_of_missing(log)
 
 
 _PROXY = (
@@ -214,8 +226,38 @@ def _about(log: StateLog, found: Fit) -> str:
     return (
         f"{several(len(log), 'row')} of {several(log.n_arms, 'arm')}; "
         + f"from {first} to {last}, a round is {log.round_length}; " * (log.dates is not None)
-        + several(log.gaps, "gap")
-        + ", across which nothing is counted" * (log.gaps > 0)
+        + f"{several(log.unobserved, 'state')} not observed; " * (log.unobserved > 0)
+        + f"{several(log.added, 'round')} without a row, taken as not pulled; " * (log.added > 0)
+        + _gaps(log)
         + f"; {several(unseen, 'arm')} without transitions"
         + ", estimated by the prior alone" * (unseen > 0)
+    )
+
+
+def _gaps(log: StateLog) -> str:
+    """Return how many gaps there are, and what became of them."""
+    bridged, gaps = len(log.bridged), several(log.gaps, "gap")
+    if not log.gaps or not bridged:
+        return gaps + ", across which nothing is counted" * (log.gaps > 0)
+    if bridged == log.gaps:
+        return f"{gaps}, with known actions: used"
+    return f"{gaps}, {bridged:,} with known actions: used; across the others nothing is counted"
+
+
+def _warn_of_missing(log: StateLog) -> None:
+    """Say so if states are missing more often after some states or actions than after others."""
+    from meritfair.datasets.missing import missing_states
+
+    found = missing_states(log)
+    if not found.uneven:
+        return
+    cells = [(s, a) for s in (0, 1) for a in (0, 1) if found.rounds[s, a]]
+    rates = ", ".join(
+        f"{100 * found.rates[s, a]:.0f} % after {('bad', 'good')[s]} and {('not pulled', 'pulled')[a]}"
+        for s, a in cells
+    )
+    print_note(
+        f"States are not missing evenly: {rates} (p = {found.p_value:.1g}). If they are missing because of what they "
+        "are, the estimates are biased.",
+        style="yellow",
     )

@@ -91,6 +91,15 @@ MeritOption = Annotated[
         panel=_PROBLEM,
     ),
 ]
+AbsentOption = Annotated[
+    str,
+    text(
+        "--absent",
+        metavar="WHAT",
+        help="Rounds without a row, between two rows of an arm: [cyan]unknown[/], or [cyan]not-pulled[/] (the arm was "
+        "not pulled, and its state not observed).",
+    ),
+]
 DesignOption = Annotated[
     str,
     text(

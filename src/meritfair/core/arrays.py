@@ -12,6 +12,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 ByteArray: TypeAlias = npt.NDArray[np.uint8]
 DateArray: TypeAlias = npt.NDArray[np.datetime64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
+Int8Array: TypeAlias = npt.NDArray[np.int8]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 WordArray: TypeAlias = npt.NDArray[np.uint64]
 

@@ -19,7 +19,7 @@ Every command reads these columns: `fit` needs the first four; `audit` needs arm
 What came of a round is the state in the arm's row for the next round, so two such rows make one *transition*. Where the
 state was not observed there is a *gap*: the next state that is known says something of all rounds since the last, if
 it is known what was done in each (:mod:`meritfair.model.gaps`). Where rounds have no row, it is not, and nothing is
-counted across them; unless the log says that arms are not pulled in rounds without a row (``absent="not pulled"``).
+counted across them; unless the log says that arms are not pulled in rounds without a row (``absent="not-pulled"``).
 
 Where rounds are dates, a round is what most often lies between two rows of an arm: if that is 7 days, 14 days are a
 gap. Dates that are all of the same day of the month are counted in months.
@@ -27,6 +27,7 @@ gap. Dates that are all of the same day of the month are counted in months.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
@@ -41,12 +42,12 @@ from meritfair.core.errors import InputError, RowError
 from meritfair.core.machine import check_memory
 from meritfair.core.tables import EMPTY, first_duplicate, numbered, read_table
 from meritfair.core.texts import several
-from meritfair.model.counts import Counts
+from meritfair.model.counts import Counts, check_forget
 from meritfair.model.gaps import Gaps
 
 _COLUMNS = ("arm", "round", "state", "action")
 _MORE_COLUMNS = ("exposure", "drawn", "due")
-ABSENT = ("unknown", "not pulled")  # what is known of rounds without a row
+ABSENT = ("unknown", "not-pulled")  # what is known of rounds without a row
 _LARGEST_ROUND = 2**53 - 1  # as a float, no other whole number is rounded to it
 _STATES = "must be 0 (bad) or 1 (good), or false or true, or empty if not observed"
 _ACTIONS = "must be 0 (not pulled) or 1 (pulled), or false or true, or empty if the arm has no row for the next round"
@@ -74,7 +75,7 @@ class StateLog:
         0 or 1, for each row, whether the arm was drawn; by default as `actions` says.
     features : mapping of str to sequence, optional
         Further columns, with a value for each row; the same in all rows of an arm.
-    absent : {"unknown", "not pulled"}
+    absent : {"unknown", "not-pulled"}
         What is known of the rounds between two rows of an arm that have no row: nothing, or that it was not pulled and
         its state not observed.
 
@@ -147,7 +148,7 @@ class StateLog:
         order = np.lexsort((columns["rounds"], arm))
         columns = {name: column[order] for name, column in columns.items()}
         columns |= {"arm": arm[order], "dates": given[order]}
-        filled = absent == "not pulled"
+        filled = absent == "not-pulled"
         _check_actions(columns, order, self.arms, np.inf if filled else 1)
         columns, self.added = _with_absent(columns) if filled else (columns, 0)
         self.arm, self.rounds = frozen(columns["arm"]), frozen(columns["rounds"])
@@ -178,6 +179,11 @@ class StateLog:
         return np.asarray(self._same_arm & (self.rounds[1:] - self.rounds[:-1] == 1))
 
     @cached_property
+    def followed(self) -> BoolArray:
+        """For each row, whether the arm has a row for the next round."""
+        return np.append(self._followed, False)
+
+    @cached_property
     def has_outcome(self) -> BoolArray:
         """For each row, whether its state and the state of the arm's next round were both observed."""
         seen = self.states >= 0
@@ -204,17 +210,23 @@ class StateLog:
         seen = self.arm[self.states >= 0]
         return int((seen[1:] == seen[:-1]).sum()) - self.transitions
 
-    @cached_property
+    @property
     def bridged(self) -> Gaps:
         """The gaps of which it is known what was done in each round."""
+        return self._bridged[0]
+
+    @cached_property
+    def _bridged(self) -> tuple[Gaps, IntArray]:
+        """The gaps that can be bridged, and the round in which each ends."""
         seen = np.flatnonzero(self.states >= 0)
         broken = np.r_[0, np.cumsum(~self._followed)]  # rows with the same number follow each other
         before, after = seen[:-1], seen[1:]
-        gaps = (broken[before] == broken[after]) & (after - before > 1)
-        before, after = before[gaps], after[gaps]
+        apart = (broken[before] == broken[after]) & (after - before > 1)
+        before, after = before[apart], after[apart]
         first = np.r_[0, np.cumsum(after - before)]
         rows = np.arange(first[-1]) + np.repeat(before - first[:-1], after - before)
-        return Gaps(self.arm[before], self.states[before], self.states[after], first, self.actions[rows])
+        gaps = Gaps(self.arm[before], self.states[before], self.states[after], first, self.actions[rows])
+        return gaps, self.rounds[after]
 
     @cached_property
     def counts(self) -> Counts:
@@ -226,6 +238,34 @@ class StateLog:
             for cells in (where, where[self.states[now + 1] == 1])
         )
         return Counts(visits, good)
+
+    def weighted_counts(self, forget: float) -> Counts:
+        """Return counts in which a transition is worth `forget` to the power of its age in rounds.
+
+        The age is how many rounds before the last of the log it was.
+        """
+        if forget == 1:
+            return self.counts
+        now = np.flatnonzero(self.has_outcome)
+        where = 4 * self.arm[now] + 2 * self.states[now] + self.actions[now]
+        worth = check_forget(forget) ** (self.rounds.max() - 1 - self.rounds[now]).astype(np.float64)
+        visits, good = (
+            np.bincount(where, weights=worth * part, minlength=4 * self.n_arms).reshape(-1, 2, 2)
+            for part in (1, self.states[now + 1])
+        )
+        return Counts(visits, np.minimum(good, visits))
+
+    def weighted_gaps(self, forget: float) -> Gaps:
+        """Return the gaps that are bridged, each with the worth that a transition at its end would have."""
+        if forget == 1:
+            return self.bridged
+        worth = check_forget(forget) ** (self.rounds.max() - self._bridged[1]).astype(np.float64)
+        return dataclasses.replace(self.bridged, weight=worth)
+
+    @property
+    def outcome_rounds(self) -> list[int]:
+        """The rounds that have transitions, in order."""
+        return [int(number) for number in np.unique(self.rounds[self.has_outcome])]
 
     def by_round(self) -> Iterator[tuple[IntArray, IntArray, IntArray, IntArray]]:
         """Yield the transitions of each round, in order: arms, states, actions and next states."""
@@ -263,7 +303,7 @@ def read_log(path: str | PathLike[str], features: Sequence[str] = (), *, absent:
         The columns exposure, drawn and due are read as well if they are there, and others that `features` names.
     features : sequence of str
         Columns with features of the arms.
-    absent : {"unknown", "not pulled"}
+    absent : {"unknown", "not-pulled"}
         As for `StateLog`.
 
     Examples

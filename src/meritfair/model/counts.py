@@ -8,12 +8,13 @@ or where some states were not observed, expected numbers (:mod:`meritfair.model.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from meritfair.core.arrays import FloatArray, IntArray, frozen
-from meritfair.core.checks import check_whole, float_array
+from meritfair.core.checks import check_number, check_whole, float_array
 from meritfair.core.errors import InputError
 
 
@@ -82,3 +83,10 @@ def _count_array(name: str, value: npt.ArrayLike) -> IntArray | FloatArray:
     if array.size and array.min() < 0:
         raise InputError(f"{name} must not be negative, got {array.min()}")
     return frozen(array if array.dtype.kind == "f" else array.astype(np.int64))
+
+
+def check_forget(forget: Any) -> float:
+    """Return by what an outcome is multiplied with each round, if it is above 0 and at most 1."""
+    if check_number("forget", forget, 0.0, 1.0) == 0.0:
+        raise InputError(f"forget must be above 0 and at most 1, which forgets nothing, got {forget}")
+    return float(forget)

@@ -48,6 +48,7 @@ from meritfair.policies.plans import Plan, check_plan
 from meritfair.policies.record import Origin, Record, as_list, check_names, generator
 from meritfair.policies.rows import Known, Rows, part
 from meritfair.policies.timed import with_accounts
+from meritfair.policies.track import is_complete, merged, of_gaps, parts, slot
 from meritfair.policies.view import Planner, View
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -199,7 +200,7 @@ class Learner:
 
     @property
     def counts(self) -> Counts:
-        """What was seen of the arms."""
+        """The complete outcomes of the arms; with `forget`, what they are worth now."""
         with self._lock:
             return self._record.arms.counts
 
@@ -208,6 +209,12 @@ class Learner:
         """What is known of the arms from when they enrolled; None if no feature was ever given."""
         with self._lock:
             return self._record.features.features_of(self._record.names)
+
+    @property
+    def effective_counts(self) -> Counts:
+        """What plans are made from: the complete outcomes, with what is known across gaps (`meritfair.model.gaps`)."""
+        with self._lock:
+            return self._record.known().counts
 
     def __repr__(self) -> str:
         return f"Learner({self.policy.name}: round {self.round}, {self.n_arms} arms, budget {self.budget})"
@@ -239,7 +246,7 @@ class Learner:
         can = np.ones(self.n_arms, np.bool_) if available is None else self._available(available)
         rng, memory = generator(record.rng.bit_generator.state), rows.memory
         if origin is None or record.round % record.horizon == 0:
-            origin = self._origin_now(rows.known(), now)
+            origin = self._origin_now(record.known(), now)
             plan = self._plan_from(origin, rng, self.features)
             memory = plan.begin(memory)
         spent = record.budget_now if budget is None else check_whole("budget", budget, 0)
@@ -254,9 +261,18 @@ class Learner:
         rows.note_pulls(places, record.round + 1, rng)
         rows.account = rows.account + (step.due - step.exposure)
         rows.memory, record.rng, record.round = step.memory, rng, record.round + 1
+        self._note_choice(now, step.pulled.astype(np.int64))
         self._plan, self._origin, self._changed = plan, origin, True
         chosen, done = tuple(record.names[arm] for arm in places), step.pulled.astype(np.int64)
         return Choice(places, chosen, done, step.exposure, record.round, step.due, rows.account.copy())
+
+    def _note_choice(self, states: IntArray, chosen: IntArray) -> None:
+        """Note what was chosen and which states were known; what was seen before is worth less from now on."""
+        record, unknown = self._record, np.full(self.n_arms, UNKNOWN)
+        record.slots(record.round)[:] = slot(states, unknown, unknown, chosen)
+        if record.forget < 1:
+            visits, good = (record.forget * x.astype(np.float64) for x in (record.arms.visits, record.arms.good))
+            record.arms.visits, record.arms.good = visits, good
 
     def _situation(self, states: IntArray, available: BoolArray, memory: FloatArray | None, most: float) -> Situation:
         """Return the arms at the next round; at most that much is due to each."""
@@ -333,34 +349,56 @@ class Learner:
         ----------
         states, actions, next_states : array_like of {0, 1}, shape (N,), or by name as for `choose`
             The state of each arm before, whether it was pulled, and its state after. None, NaN or -1 where something
-            is not known: then nothing is learned of that arm.
+            is not known. Nothing is lost by that: what is known is kept, may be completed later, and what it says of
+            the rounds around a gap is used (`meritfair.model.gaps`). An arm of which neither the action nor the state
+            after is reported in a round counts as treated as it was chosen.
         round : int, optional
-            The number of the round, `Choice.round`. Then the outcome of an arm in a round is taken in once: if one of
-            these was already, all are refused. Those that are not known may follow later.
+            The number of the round, `Choice.round`; by default the last one. If it is given, the outcome of an arm in a
+            round is taken in once: if one of these was already, all are refused. Those that are not known may follow
+            later.
         """
         given = {"states": states, "actions": actions, "next_states": next_states}
         found = [self._bits(name, values) for name, values in given.items()]
-        arms = np.flatnonzero(np.min(found, axis=0) > UNKNOWN)
-        seen = Observed(arms, *(values[arms] for values in found))
+        whole = np.min(found, axis=0) > UNKNOWN
         if round is None:
-            self._take_in(seen)
+            number = self.round
+        else:
+            number = check_whole("round", round, 1, self.round, f"{self.round}, the last one chosen")
+            self._check_not_reported(found, number)
+        if number == 0:  # nothing was chosen yet
+            self._take_in(_observed(np.flatnonzero(whole), found), 0)
             return
-        number = check_whole("round", round, 1, self.round, f"{self.round}, the last one chosen")
-        twice = arms[self._record.arms.was_reported(arms, number) == 1]
+        slots = self._record.slots(number)
+        after = np.where(is_complete(slots), slots, merged(slots, *found))
+        completed = is_complete(after) & ~is_complete(slots)
+        new = np.flatnonzero(completed | whole)
+        known = [np.where(now >= 0, now, then) for now, then in zip(found, parts(after)[1:], strict=True)]
+        self._take_in(_observed(new, known), self.round - number)
+        self._record.slots(number)[:] = after
+        if round is not None:
+            self._record.arms.note_reported(new, number)
+
+    def _check_not_reported(self, found: list[IntArray], number: int) -> None:
+        """Refuse an outcome that was taken in already, and what contradicts it."""
+        everyone, known = np.arange(self.n_arms), parts(self._record.slots(number))[1:]
+        again = np.min(found, axis=0) > UNKNOWN
+        for now, then in zip(found, known, strict=True):
+            again |= (now >= 0) & (now != then)
+        twice = everyone[again & (self._record.arms.was_reported(everyone, number) == 1)]
         if len(twice):
             raise InputError(
                 f"the outcome of {self.names[twice[0]]!r} in round {number} was observed already; "
                 "nothing of this call was taken in"
             )
-        self._take_in(seen)
-        self._record.arms.note_reported(arms, number)
 
-    def _take_in(self, seen: Observed) -> None:
+    def _take_in(self, seen: Observed, age: int) -> None:
         """Let the plan learn from outcomes, and count them; outcomes may come before there is a plan to follow."""
-        rows = self._record.arms
+        rows, worth = self._record.arms, self._record.forget**age
         rows.memory = self._plan.learn_from(rows.memory, seen)
-        rows.visits[seen.arms, seen.states, seen.actions] += 1
-        rows.good[seen.arms, seen.states, seen.actions] += seen.next_states
+        if worth < 1:
+            rows.visits, rows.good = rows.visits.astype(np.float64), rows.good.astype(np.float64)
+        rows.visits[seen.arms, seen.states, seen.actions] += worth if worth < 1 else 1
+        rows.good[seen.arms, seen.states, seen.actions] += worth * seen.next_states if worth < 1 else seen.next_states
         self._changed = True
 
     def _take_in_history(self, history: StateLog) -> None:
@@ -368,12 +406,19 @@ class Learner:
         history.check_transitions()
         place = {name: i for i, name in enumerate(self.names)}
         places = np.array([place.get(name, -1) for name in history.arms])
-        for arms, *outcomes in history.by_round():
+        last, rounds = int(history.rounds.max()) - 1, history.outcome_rounds
+        for number, (arms, *outcomes) in zip(rounds, history.by_round(), strict=True):
             here = places[arms] >= 0
-            self._take_in(Observed(places[arms[here]], *(values[here] for values in outcomes)))
-        for arm in np.flatnonzero(places < 0):
-            rows = Rows.stranger()
-            rows.visits[0], rows.good[0] = history.counts.visits[arm], history.counts.good[arm]
+            self._take_in(Observed(places[arms[here]], *(values[here] for values in outcomes)), last - number)
+        record, track = self._record, of_gaps(history.bridged, history.n_arms)
+        record.before = track.shape[1]
+        there = places >= 0
+        record.arms.track = np.zeros((self.n_arms, record.before), np.int8)
+        record.arms.track[places[there]] = track[there]
+        seen = history.weighted_counts(record.forget)
+        for arm in np.flatnonzero(~there):
+            rows = dataclasses.replace(Rows.stranger(), track=track[[arm]])
+            rows.visits, rows.good = seen.visits[[arm]].copy(), seen.good[[arm]].copy()
             self._record.departed[history.arms[arm]] = rows
 
     # ---- who is there
@@ -532,6 +577,11 @@ class Learner:
             raise FileError(file, f"{error}{learner_file.saved_by(values)}") from error
         learner._changed = new_settings
         return learner
+
+
+def _observed(arms: IntArray, found: list[IntArray]) -> Observed:
+    """Return the outcomes of these arms, of arrays for all."""
+    return Observed(arms, *(values[arms] for values in found))
 
 
 def _joined_memory(parts: list[Rows], first: FloatArray | None) -> FloatArray | None:

@@ -6,7 +6,8 @@ same learner, or the same. So of two programs that load one file, learn, and sav
 is lost silently.
 
 **Formats.** The first had neither departed arms, nor reported rounds, nor generations. The second kept the state of the
-generator as "luck", which is "rng" now. The third had neither accounts nor rules. All are upgraded when they are read.
+generator as "luck", which is "rng" now. The third had neither accounts nor rules. The fourth had no tracks and forgot
+nothing. All are upgraded when they are read.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from meritfair.core.storage import check_readable, locked, write_whole
 from meritfair.policies.rows import part
 from meritfair.policies.view import Planner
 
-FORMAT = "meritfair-learner-4"
+FORMAT = "meritfair-learner-5"
+_FOURTH_FORMAT = "meritfair-learner-4"
 _THIRD_FORMAT = "meritfair-learner-3"
 _SECOND_FORMAT = "meritfair-learner-2"
 _FIRST_FORMAT = "meritfair-learner-1"
@@ -45,7 +47,7 @@ def read(file: Path) -> dict[str, Any]:
     check_readable(file)
     try:
         values = json.loads(file.read_bytes())
-        content = unseal(values, FORMAT, _THIRD_FORMAT, _SECOND_FORMAT, _FIRST_FORMAT)
+        content = unseal(values, FORMAT, _FOURTH_FORMAT, _THIRD_FORMAT, _SECOND_FORMAT, _FIRST_FORMAT)
         return upgraded({"format": values["format"], **content}, values["digest"])
     except Exception as error:  # damaged bytes can make a reader fail in any way
         raise FileError(file, f"does not hold a whole learner saved by meritfair ({error})") from error
@@ -57,22 +59,34 @@ def upgraded(values: Any, digest: str = "") -> dict[str, Any]:
         raise InputError(f"a learner is described by a mapping, got {type(values).__name__}")
     if values.get("format") == FORMAT:
         return dict(values)
+    if values.get("format") == _FOURTH_FORMAT:
+        return {**_with_tracks(values), "format": FORMAT}
     if values.get("format") not in (_SECOND_FORMAT, _THIRD_FORMAT):
         arms = part(values, "arms")
         known = {**arms, "reported": None} if isinstance(arms, Mapping) else arms
         values = {**values, "arms": known, "departed": {}, "saves": [[digest, 1]] if digest else []}
-    return {**_with_accounts(_with_rng(values)), "format": FORMAT}
+    return {**_with_tracks(_with_accounts(_with_rng(values))), "format": FORMAT}
+
+
+def _with_tracks(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description in which nothing is known of single rounds, and nothing is forgotten."""
+    return {**_with_rows(values, track=None), "forget": 1.0, "before": 0}
+
+
+def _with_rows(values: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a description in which all arms, those who have left too, have further columns."""
+    arms, departed = (part(values, name) for name in ("arms", "departed"))
+    if isinstance(departed, Mapping):
+        departed = {name: _with(rows, **more) for name, rows in departed.items()}
+    return {**values, "arms": _with(arms, **more), "departed": departed}
 
 
 def _with_accounts(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a description in which nobody has an account yet, there are no rules, and policies have no slack."""
-    given = {name: part(values, name) for name in ("arms", "departed", "policy")}
-    if isinstance(given["departed"], Mapping):
-        given["departed"] = {name: _with(rows, account=None, joined=None) for name, rows in given["departed"].items()}
-    given["arms"] = _with(given["arms"], account=None, joined=None)
-    if isinstance(given["policy"], Mapping) and given["policy"].get("name") in ("merit-fair", "fair-oracle"):
-        given["policy"] = _with(given["policy"], slack=0.0)
-    return {**values, **given, "rules": None}
+    policy = part(values, "policy")
+    if isinstance(policy, Mapping) and policy.get("name") in ("merit-fair", "fair-oracle"):
+        policy = _with(policy, slack=0.0)
+    return {**_with_rows(values, account=None, joined=None), "policy": policy, "rules": None}
 
 
 def _with(values: Any, **more: Any) -> Any:

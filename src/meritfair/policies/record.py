@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from meritfair.core.arrays import IntArray
+from meritfair.core.arrays import Int8Array, IntArray
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
 from meritfair.core.seeding import fresh_seed, stream
 from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
+from meritfair.model.counts import check_forget
+from meritfair.model.gaps import Gaps, fill
 from meritfair.model.rules import Budget, Rules, check_budgets
 from meritfair.policies.enrolment import Enrolment
 from meritfair.policies.learner_file import Saves, saves_of
 from meritfair.policies.rows import Known, Rows, array_of, part
+from meritfair.policies.track import gaps_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +63,41 @@ class Record:
     departed: dict[str, Rows] = field(default_factory=dict)  # what is kept of those who have left
     saves: Saves = ()
     rules: Rules = field(default_factory=Rules)
+    forget: float = 1.0  # what an outcome is worth one round later
+    before: int = 0  # columns of tracks before that of the first round, for gaps of the history
     features: Enrolment = field(default_factory=Enrolment)  # also of those who have left
 
     @classmethod
     def new(
-        cls, names: tuple[str, ...], arms: Rows, budget: Any, seed: int | None, horizon: int, rules: Rules
+        cls,
+        names: tuple[str, ...],
+        arms: Rows,
+        budget: Any,
+        seed: int | None,
+        horizon: int,
+        rules: Rules,
+        forget: float,
     ) -> Record:
-        """Return the record before the first round; budget, seed, horizon and rules are those of `Policy.start`."""
+        """Return the record before the first round; budget, seed, horizon and so on are those of `Policy.start`."""
         cycle, steps, seed = check_budgets(budget, len(arms)), check_whole("horizon", horizon, 1), fresh_seed(seed)
-        return cls(cycle, steps, seed, names, len(arms), stream(seed, "policy"), arms, rules=rules)
+        kept = check_forget(forget)
+        return cls(cycle, steps, seed, names, len(arms), stream(seed, "policy"), arms, rules=rules, forget=kept)
+
+    def gaps(self) -> Gaps:
+        """Return the gaps of the arms, each with its weight."""
+        columns = self.arms.track.shape[1]
+        ages = self.round - 1.0 - (np.arange(columns) - self.before)
+        return gaps_of(self.arms.track, np.minimum(ages, self.round), self.forget)
+
+    def known(self) -> Known:
+        """Return a copy of what plans are made from: what was seen of the arms, with what gaps are worth."""
+        rows = self.arms
+        seen = fill(rows.counts, self.gaps()).effective
+        return Known(rows.truth.copy(), seen.visits, seen.good, None if rows.memory is None else rows.memory.copy())
+
+    def slots(self, number: int) -> Int8Array:
+        """Return what is known of a round of all arms, to look at and to change."""
+        return self.arms.slots(self.before + number - 1)
 
     @property
     def cycle(self) -> tuple[int, ...]:
@@ -120,10 +149,13 @@ class Record:
             departed={name: Rows.from_dict(rows, 1) for name, rows in departed.items()},
             saves=saves_of(values),
             rules=Rules.from_settings(part(values, "rules")),
+            forget=check_forget(part(values, "forget")),
+            before=check_whole("before", part(values, "before"), 0, 2**31),
             features=Enrolment.from_dict(values.get("features"), (*names, *departed)),
         )
         for rows in (arms, *record.departed.values()):
             check_whole("the last round reported", rows.last_reported, 0, record.round)
+            check_whole("the length of a track", rows.track.shape[1], 0, record.before + record.round)
         return record
 
 

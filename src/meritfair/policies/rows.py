@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from meritfair.core.arrays import AnyArray, FloatArray, IntArray
+from meritfair.core.arrays import AnyArray, FloatArray, Int8Array, IntArray
 from meritfair.core.checks import float_array
 from meritfair.core.errors import InputError
 from meritfair.model.counts import Counts
+from meritfair.policies.track import from_text, to_text
 
 _BITS = 63  # of a word that stays positive
 _NEVER = -1  # joined
@@ -22,8 +24,8 @@ _NEVER = -1  # joined
 # What each array holds of an arm: a shape, where None is any length, of which numbers, and their bounds.
 _COLUMNS: dict[str, tuple[tuple[int | None, ...], type, float, float]] = {
     "truth": ((2, 2), float, 0, 1),
-    "visits": ((2, 2), int, 0, 2**53),
-    "good": ((2, 2), int, 0, 2**53),
+    "visits": ((2, 2), float, 0, 2**53),
+    "good": ((2, 2), float, 0, 2**53),
     "memory": ((None,), float, -np.inf, np.inf),
     "pulled": ((), int, 0, 1),
     "turn": ((), float, 0, 2**53),
@@ -41,8 +43,8 @@ class Known:
     """What plans are made from."""
 
     truth: FloatArray  # (N, 2, 2), NaN where it is not known
-    visits: IntArray  # (N, 2, 2)
-    good: IntArray
+    visits: IntArray | FloatArray  # (N, 2, 2)
+    good: IntArray | FloatArray
     memory: FloatArray | None  # (N, m), of a step learner
 
     def __len__(self) -> int:
@@ -62,6 +64,12 @@ class Known:
     def to_dict(self) -> dict[str, Any]:
         """Return the rows as plain values; None where nothing is known, or there is nothing yet."""
         arrays = vars(self) | {"truth": None if np.isnan(self.truth).all() else self.truth}
+        if arrays.get("track") is not None and arrays["track"].any():
+            return {**self._plain({**arrays, "track": None}), "track": to_text(arrays["track"])}
+        return self._plain(arrays | ({"track": None} if "track" in arrays else {}))
+
+    @staticmethod
+    def _plain(arrays: Mapping[str, Any]) -> dict[str, Any]:
         empty = {name for name, rows in arrays.items() if rows is None or rows.size == 0}
         empty |= {name for name in _ZERO_AT_FIRST if name in arrays and not arrays[name].any()}
         return {name: None if name in empty else _numbers(rows) for name, rows in arrays.items()}
@@ -72,10 +80,11 @@ class Known:
         nothing, rows = vars(Rows.none(n_arms)), dict[str, Any]()
         for field in dataclasses.fields(cls):
             given = part(values, field.name)
-            unknown = given is None and field.name in ("truth", "memory", "reported", *_ZERO_AT_FIRST)
-            rows[field.name] = nothing[field.name] if unknown else array_of(field.name, given, n_arms)
-        Counts(rows["visits"], rows["good"])  # checks that good is at most visits
-        return cls(**rows)
+            unknown = given is None and field.name in ("truth", "memory", "reported", "track", *_ZERO_AT_FIRST)
+            made = from_text if field.name == "track" else functools.partial(array_of, field.name)
+            rows[field.name] = nothing[field.name] if unknown else made(given, n_arms)
+        seen = Counts(rows["visits"], rows["good"])  # checks that good is at most visits
+        return cls(**rows | {"visits": seen.visits.copy(), "good": seen.good.copy()})
 
 
 @dataclass
@@ -87,6 +96,7 @@ class Rows(Known):
     reported: IntArray  # (N, w), a bit for each round: whether its outcome was taken in; 0 where rounds have no number
     account: FloatArray  # (N,), what was due so far, less what was given
     joined: IntArray  # (N,), how many rounds there were before it joined; -1 if it never did
+    track: Int8Array  # (N, R), what was reported and chosen in each round, as in :mod:`meritfair.policies.track`
 
     @classmethod
     def none(cls, n_arms: int, truth: FloatArray | None = None) -> Rows:
@@ -94,7 +104,8 @@ class Rows(Known):
         known = np.full((n_arms, 2, 2), np.nan) if truth is None else truth.copy()
         visits, good = np.zeros((2, n_arms, 2, 2), np.int64)
         (pulled, joined), (turn, account) = np.zeros((2, n_arms), np.int64), np.zeros((2, n_arms))
-        return cls(known, visits, good, None, pulled, turn, visits[:, 0, :0].copy(), account, joined)
+        reported, track = visits[:, 0, :0].copy(), np.zeros((n_arms, 0), np.int8)
+        return cls(known, visits, good, None, pulled, turn, reported, account, joined, track)
 
     @classmethod
     def stranger(cls) -> Rows:
@@ -104,8 +115,10 @@ class Rows(Known):
     @classmethod
     def together(cls, parts: Sequence[Rows]) -> Rows:
         """Return all rows in order, without memory."""
-        width = max(part.reported.shape[1] for part in parts)
-        wide = [vars(part) | {"reported": _widened(part.reported, width)} for part in parts]
+        width, length = (
+            max(x.shape[1] for x in arrays) for arrays in zip(*((p.reported, p.track) for p in parts), strict=True)
+        )
+        wide = [vars(p) | {"reported": _widened(p.reported, width), "track": _widened(p.track, length)} for p in parts]
         names = [field.name for field in dataclasses.fields(cls) if field.name != "memory"]
         return cls(memory=None, **{name: np.concatenate([rows[name] for rows in wide]) for name in names})
 
@@ -128,6 +141,11 @@ class Rows(Known):
         self.turn[arms[order]] = number + np.arange(len(arms)) / len(arms)
         self.pulled[:] = np.isin(np.arange(len(self)), arms)
 
+    def slots(self, column: int) -> Int8Array:
+        """Return what is known of a round, a column of the track, to look at and to change."""
+        self.track = _widened(self.track, column + 1)
+        return self.track[:, column]
+
     def was_reported(self, arms: IntArray, number: int) -> IntArray:
         """Return 1 for those of these arms whose outcome of a round was taken in, else 0."""
         word, bit = divmod(number - 1, _BITS)
@@ -148,7 +166,7 @@ class Rows(Known):
         self.reported[arms, word] |= 1 << bit
 
 
-def _widened(words: IntArray, width: int) -> IntArray:
+def _widened(words: Any, width: int) -> Any:
     """Return words with zeros behind them, at least that many for each arm."""
     more = width - words.shape[1]
     return np.pad(words, ((0, 0), (0, more))) if more > 0 else words
