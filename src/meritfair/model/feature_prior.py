@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,8 @@ from meritfair.model.class_weights import Classes, Tally, climb, fit_weights, lo
 from meritfair.model.counts import Counts
 from meritfair.model.features import Encoding, Features
 from meritfair.model.posterior import Posterior, Prior, fit_prior
+
+_Prior: TypeAlias = "tuple[FloatArray, FloatArray, FloatArray]"  # weights and both parameters
 
 _PARTS = 5
 _LEAST_ARMS = 2 * _PARTS  # of which something was seen, for features to be compared
@@ -92,7 +95,7 @@ class FeaturePrior(Prior):
            [0.2, 0.8],
            [0.7, 0.3]])
     >>> prior.posterior(Counts.none(3), newcomers).mean[:, 0, 0].round(2)
-    array([0.21, 0.68, 0.44])
+    array([0.18, 0.65, 0.34])
     """
 
     encoding: Encoding
@@ -185,7 +188,7 @@ class _Part:
     rest: IntArray
     preferred: int  # how many classes there is most evidence for without features
     base: FloatArray  # the score of each held-out arm by the prior without features
-    start: Mapping[int, tuple[FloatArray, FloatArray, FloatArray]]  # by number of classes: weights, log L of both
+    start: Mapping[int, tuple[FloatArray, FloatArray, FloatArray]]  # by number of classes: weights, log L of both kinds
 
     @classmethod
     def of(cls, counts: Counts, out: IntArray, max_classes: int) -> _Part:
@@ -205,10 +208,10 @@ class _Arms:
     """The arms that are compared, and those that are fitted in the end; both sorted."""
 
     x: FloatArray
-    fitted: tuple[Counts, FloatArray]
     encoding: Encoding
     parts: tuple[_Part, ...]
-    max_classes: int
+    fitted: tuple[Counts, FloatArray]
+    priors: Mapping[int, _Prior]  # of these, without features, by number of classes
 
     @classmethod
     def of(cls, counts: Counts, encoding: Encoding, features: Features, max_classes: int) -> _Arms | None:
@@ -221,14 +224,14 @@ class _Arms:
         few, many = (order[:: -(-len(order) // most)] for most in (_COMPARED, _FITTED))
         compared, part = _only(own, few), np.arange(len(few)) % _PARTS
         parts = tuple(_Part.of(compared, np.flatnonzero(part == each), max_classes) for each in range(_PARTS))
-        return cls(x[few], (_only(own, many), x[many]), encoding, parts, max_classes)
+        fitted = _only(own, many)
+        return cls(x[few], encoding, parts, (fitted, x[many]), _priors(fitted, max_classes))
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of classes from 2 that every part has; first what most parts prefer without features."""
-        common = set.intersection(*(set(part.start) for part in self.parts)) - {1}
-        votes = [sum(part.preferred == n for part in self.parts) for n in range(self.max_classes + 1)]
-        return sorted(common, key=lambda n: (-votes[n], n))
+        """The numbers of classes from 2 that were tried everywhere; first what most parts prefer without features."""
+        common = set(self.priors).intersection(*(part.start for part in self.parts)) - {1}
+        return sorted(common, key=lambda n: (-sum(part.preferred == n for part in self.parts), n))
 
     @property
     def base_scores(self) -> FloatArray:
@@ -296,7 +299,7 @@ class _Candidate:
         """Return the prior, with classes and coefficients fitted together."""
         (counts, x), encoding = self.arms.fitted, self.arms.encoding.only(self.used)
         x = x[:, self.arms.chosen(self.used)]
-        start = Classes.of(*_priors(counts, self.arms.max_classes)[self.n], x.shape[1])
+        start = Classes.of(*self.arms.priors[self.n], x.shape[1])
         found, _ = climb(Tally(counts), x, start, self.ridge)
         common = np.exp(log_weights(found.coefficients, x)).mean(axis=0)
         found = found.ordered(np.argsort(-common, kind="stable"))
@@ -309,7 +312,7 @@ def _only(counts: Counts, arms: IntArray) -> Counts:
     return Counts(counts.visits[arms], counts.good[arms])
 
 
-def _priors(counts: Counts, max_classes: int) -> dict[int, tuple[FloatArray, FloatArray, FloatArray]]:
+def _priors(counts: Counts, max_classes: int) -> dict[int, _Prior]:
     """Return the prior without features of each number of classes that there is evidence for, and as 0 the best."""
     from meritfair.engine.pooling import fitted_by_number, fitted_prior, new_pool, pool  # takes a second to load
 
