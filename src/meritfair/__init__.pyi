@@ -12,6 +12,7 @@ from meritfair.core.errors import MeritfairError as MeritfairError
 from meritfair.core.errors import MissingExtraError as MissingExtraError
 from meritfair.datasets.logs import StateLog as StateLog
 from meritfair.datasets.logs import read_log as read_log
+from meritfair.drifting import drift as drift
 from meritfair.fitting import fit as fit
 from meritfair.model import theory as theory
 from meritfair.model.allocation import Allocation as Allocation

@@ -29,7 +29,7 @@ from meritfair.core.texts import for_figure, several
 from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
 from meritfair.model.by_feature import by_feature, class_words
-from meritfair.model.counts import Counts
+from meritfair.model.counts import Counts, check_forget
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
 from meritfair.model.features import Features
 from meritfair.model.gaps import Gaps, fill, posterior
@@ -62,7 +62,7 @@ class Fit:
     arms : Arms
         The estimated arms, with their names: they can be simulated at once.
     counts : Counts
-        The complete transitions of each.
+        The complete transitions of each; with `forget`, what they are worth.
     gaps : Gaps
         Rounds between two states that were observed, in which it is known what was done but not the state.
     effective : Counts
@@ -136,12 +136,12 @@ class Fit:
         return self.feature_prior.encoding.unknown(self.features)
 
     @cached_property
-    def seen(self) -> IntArray:
+    def seen(self) -> IntArray | FloatArray:
         """How many transitions of each arm were seen, shape (N,)."""
         return np.asarray(self.counts.visits.sum(axis=(-2, -1)))
 
     @cached_property
-    def pulled(self) -> IntArray:
+    def pulled(self) -> IntArray | FloatArray:
         """In how many of these the arm was pulled, shape (N,)."""
         return np.asarray(self.counts.visits[..., 1].sum(axis=-1))
 
@@ -158,9 +158,16 @@ class Fit:
         between = "".join(f" · {name} {own if isinstance(value, list) else f'{value:g}'}" for name, value in bounds)
         return (
             f"{several(self.arms.n_arms, 'arm')}, {rules['budget']} pulled at each step · "
-            f"{several(int(self.seen.sum()), 'transition')}{pooled} · merit {label} · "
+            f"{self._seen}{pooled} · merit {label} · "
             f"design {rules['design']}{between} · {100 * self.assessment.level:g} % intervals"
         )
+
+    @property
+    def _seen(self) -> str:
+        total, forget = self.seen.sum(), self.settings["forget"]
+        if forget < 1:
+            return f"transitions worth {total:,.0f}, each {forget:g} of its worth a round later"
+        return several(int(total), "transition")
 
     def __repr__(self) -> str:
         return f"Fit({self.description})"
@@ -226,6 +233,7 @@ def fit(
     criterion: Criterion = _EXACT,
     budget: int = 1,
     estimate: str | None = None,
+    forget: float = 1.0,
     level: float = 0.95,
     method: Literal["draws", "delta"] = "draws",
     seed: int = 0,
@@ -248,6 +256,9 @@ def fit(
     estimate : {"mean", "pooled"}, optional
         Each arm by itself, with nothing known beforehand; or with what all arms together say of the classes there are.
         By default ``mean``, and with `features` ``pooled``.
+    forget : float
+        What an outcome is worth one round later, above 0 and at most 1: with 0.98, one of 35 rounds before the last
+        counts half. For people who change (`meritfair.drift`); for a log, not for counts.
     level : float
         Level of the intervals: the probability that one holds the truth.
     method : {"draws", "delta"}
@@ -271,7 +282,7 @@ def fit(
     >>> [(row["arm"], row["seen"], row["pulled"], round(row["exposure"], 2)) for row in found.table()]
     [('Ada', 3, 2, 0.6), ('Bo', 1, 0, 0.4)]
     """
-    known, gaps, labels = _known(seen, names)
+    known, gaps, labels = _known(seen, names, check_forget(forget))
     there, predictors = _features(seen, features, never)
     estimate = check_estimate(estimate, predictors)
     root, effective = fresh_seed(seed), fill(known, gaps).effective
@@ -283,6 +294,7 @@ def fit(
         "budget": int(budget),
         **criterion.settings(),
         "estimate": estimate,
+        "forget": float(forget),
         "level": found.level,
         "method": method,
         "seed": root,
@@ -330,15 +342,19 @@ def _prior(estimate: str, counts: Counts, features: Features | None) -> tuple[Pr
     return found.of(features), found
 
 
-def _known(seen: StateLog | Counts, names: Iterable[str] | None) -> tuple[Counts, Gaps, Iterable[str] | None]:
+def _known(
+    seen: StateLog | Counts, names: Iterable[str] | None, forget: float
+) -> tuple[Counts, Gaps, Iterable[str] | None]:
     """Return counts, gaps and names."""
     if isinstance(seen, StateLog):
         if names is not None:
             raise InputError("names are for counts: a log has its own")
         seen.check_transitions()
-        return seen.counts, seen.bridged, seen.arms
+        return seen.weighted_counts(forget), seen.weighted_gaps(forget), seen.arms
     if not isinstance(seen, Counts):
         raise InputError(f"a fit needs a StateLog or Counts, got {type(seen).__name__}")
+    if forget < 1:
+        raise InputError("forget is for a log: counts do not say when they were made")
     if seen.visits.ndim != 3:
         raise InputError(f"counts must have shape (N, 2, 2) for a fit, got {seen.visits.shape}")
     return seen, Gaps.none(), names

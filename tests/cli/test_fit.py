@@ -80,11 +80,16 @@ def test_json_has_the_numbers_of_the_library(call: Any) -> None:
     direct = fit(log, criterion=mf.Criterion(mf.Affine(), "systematic", 0.1, 0.8), budget=2, level=0.5, seed=7)
     assert told["arms"] == direct.table()
     assert told["settings"] == direct.settings
+    missing = told["log"].pop("missing")
+    assert (missing["p_value"], missing["uneven"]) == (1.0, False)
     assert told["log"] == {
         "rows": 121,
         "arms": 5,
         "transitions": 116,
         "gaps": 0,
+        "unobserved": 0,
+        "bridged": 0,
+        "rows_added": 0,
         "first_round": 0,
         "last_round": 29,
         "round_length": None,

@@ -57,6 +57,7 @@ def test_a_fit_is_the_posterior_and_its_assessment() -> None:
         "merit": {"kind": "affine", "slope": 1.0, "intercept": 1.5},
         "design": "exact",
         "estimate": "mean",
+        "forget": 1.0,
         "level": 0.8,
         "method": "draws",
         "seed": 5,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen
 from meritfair.core.checks import check_dates, float_array
 from meritfair.core.errors import InputError, RowError
-from meritfair.core.tables import first_duplicate, numbered, read_table
+from meritfair.core.tables import column_names, first_duplicate, numbered, read_table
 from meritfair.core.texts import several
 
 
@@ -119,6 +119,9 @@ class DrawLog:
 def read_draws(path: str | PathLike[str], group: str | None = None) -> DrawLog:
     r"""Read a log from a .csv or .parquet file with the columns round, arm, exposure, drawn, and due if it is there.
 
+    The columns are those of all logs (:mod:`meritfair.datasets.logs`). Without `drawn`, what was done is what was
+    drawn, and `action` is read. Rows without an exposure were not in the draw, and are left out.
+
     Parameters
     ----------
     path : path
@@ -135,17 +138,27 @@ def read_draws(path: str | PathLike[str], group: str | None = None) -> DrawLog:
     ...     read_draws(file, group="sex").group_names
     ('f', 'm')
     """
-    required = ["round", "arm", "exposure", "drawn", *([group] if group is not None else [])]
-    table = read_table(path, "draws", required, [] if group == "due" else ["due"])
+    table = read_table(path, "draws", _required(path, group), [] if group == "due" else ["due"])
+    stated = np.flatnonzero(~np.isnan(table.numbers("exposure", 0, 1, may_be_empty=True)))
+    if not len(stated):
+        raise table.error(0, "exposure", "the cell is empty, and so are all others of the column")
+    table = table.only(stated)
     rounds, arms = _as_numbers(table.rounds("round", 0)), table.text("arm")
     exposure = table.numbers("exposure", 0, 1)
-    drawn = table.bits("drawn")
+    drawn = table.bits("drawn" if "drawn" in table.columns else "action")
     groups = table.text(group) if group is not None else None
     due = None if group == "due" else table.all_or_none("due", 0, 1)
     try:
         return DrawLog(rounds, arms, exposure, drawn, groups, due)
     except RowError as bad:
         raise table.located(bad, group if bad.column == "group" else None) from None
+
+
+def _required(path: str | PathLike[str], group: str | None) -> list[str]:
+    """Return the columns that a log needs: drawn, or where there is none, action."""
+    there = column_names(path, "draws")
+    hit = "action" if "drawn" not in there and "action" in there else "drawn"
+    return ["round", "arm", "exposure", hit, *([group] if group is not None else [])]
 
 
 def _as_numbers(rounds: npt.ArrayLike) -> AnyArray:

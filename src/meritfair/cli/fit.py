@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meritfair.cli import options
+from meritfair.cli.feature_tables import feature_numbers, show_features
 from meritfair.cli.show import Files, check_out, check_plot, print_note, print_table, say
 from meritfair.core.progress import progress_bar
 from meritfair.core.texts import printable, several
 
 if TYPE_CHECKING:
     from meritfair.datasets.logs import StateLog
+    from meritfair.drifting import Drift
     from meritfair.fitting import Fit
 
 EXAMPLES = """From a file with a row for each person and round, with four calls per round:
 
 [cyan]meritfair fit log.csv --budget 4 --out people.csv --plot people.png[/]
 
-Predict who is like whom from two columns of the file, and show what a third one would give away:
+Have people changed, and when? [cyan]meritfair fit log.csv --budget 4 --drift[/]
+
+Predict who is like whom from two columns of the file, and show what people are due by a third one:
 
 [cyan]meritfair fit log.csv --budget 4 --features age,district --never gender[/]
 
@@ -70,6 +74,15 @@ def fit(
         ),
     ] = "",
     absent: options.AbsentOption = "unknown",
+    forget: Annotated[
+        float,
+        options.number(
+            "--forget", help="What an outcome is worth one round later: 0.98 halves it in 35 rounds. 1 forgets nothing."
+        ),
+    ] = 1.0,
+    drift: Annotated[
+        bool, options.flag("--drift", "Test whether outcomes have changed over the rounds, and say when.")
+    ] = False,
     level: Annotated[float, options.number("--level", help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, options.whole("--seed", "-s", help="Seed of the draws behind the intervals.")] = 0,
     out: Annotated[
@@ -84,6 +97,7 @@ def fit(
     one that was says something of all rounds since the last. Rows can be in any order, rounds can be missing.
     """
     from meritfair.datasets.logs import read_log
+    from meritfair.drifting import drift as find_drift
     from meritfair.fitting import check_estimate
     from meritfair.fitting import fit as estimate_arms
 
@@ -97,14 +111,21 @@ def fit(
         seen = read_log(log, [*predict, *forbidden], absent=absent)
         files = Files(out, plot)
         how: Any = {"criterion": criterion, "budget": budget, "estimate": estimate, "level": level, "seed": seed}
-        how |= {"features": predict, "never": forbidden}
+        how |= {"forget": forget, "features": predict, "never": forbidden}
         found = estimate_arms(seen, **how, progress=begin("intervals"))
+        changed = find_drift(seen) if drift else None
     files.save(out, found.save)
     files.plot(plot, found.plot)
     files.report(
         as_json,
-        lambda: {"settings": found.settings, "log": _log_numbers(seen), "arms": found.table(), **_features(found)},
-        lambda: _show(log, seen, found, out),
+        lambda: {
+            "settings": found.settings,
+            "log": _log_numbers(seen),
+            "arms": found.table(),
+            **feature_numbers(found),
+            **({} if changed is None else {"drift": changed.to_dict()}),
+        },
+        lambda: _show(log, seen, found, out, changed),
     )
 
 
@@ -127,21 +148,6 @@ def _log_numbers(log: StateLog) -> dict[str, Any]:
     }
 
 
-def _features(found: Fit) -> dict[str, Any]:
-    """Return what there is to say of features, nothing if there are none."""
-    if found.features is None:
-        return {}
-    return {
-        "features": {
-            "gains": found.feature_gains,
-            "used": list(found.used_features),
-            "classes": found.class_features,
-            "unknown_values": found.unknown_values,
-        },
-        "due_by_feature": found.due_by_feature,
-    }
-
-
 def _span(log: StateLog) -> tuple[int, int] | tuple[str, str]:
     """Return the first round and the last, or their dates."""
     if log.dates is None:
@@ -156,7 +162,7 @@ _LEGEND = (
 )
 
 
-def _show(file: Path, log: StateLog, found: Fit, out: Path | None) -> None:
+def _show(file: Path, log: StateLog, found: Fit, out: Path | None, changed: Drift | None) -> None:
     level = f"{100 * found.assessment.level:g} %"
     columns = ["arm", "seen", "pulled", *(f"{what} and\n{level} interval" for what in ("benefit", "exposure"))]
     rows = sorted(found.table(), key=lambda row: -row["exposure"])
@@ -166,62 +172,49 @@ def _show(file: Path, log: StateLog, found: Fit, out: Path | None) -> None:
         where = "--out FILE keeps all" if out is None else f"all are in {out}"
         say(f"… and {len(rows) - _MOST_ROWS:,} more with no more exposure; {where}.\n")
     print_note(_LEGEND)
-    if found.features is not None:
-        _show_features(found, digits)
-    print_note(printable(f"{file}: {_about(log, found)}."))
+    show_features(found, digits)
+    print_note(printable(f"{file}: {_about(log)}."))
     _warn_of_missing(log)
+    if changed is not None:
+        _show_drift(changed)
 
 
-_PROXY = (
-    "Mean due exposure and benefit of those with each value. A feature that may not predict can still differ here: "
-    "because those who have its values benefit differently, or because one that predicts stands in for it."
-)
-
-
-def _show_features(found: Fit, digits: int) -> None:
-    """Show what is due by the values of each feature, which features helped, and what goes with each class."""
-    rows = [
-        [
-            printable(row["feature"]),
-            printable(row["value"]),
-            f"{row['arms']:,}",
-            f"{row['exposure']:.{digits}f}",
-            f"{row['benefit']:z.2f}",
-        ]
-        for row in found.due_by_feature
-    ]
+def _show_drift(found: Drift) -> None:
+    """Show whether outcomes have changed, when, and where."""
+    columns = ["outcomes after", "number", "e-value", "likeliest\nchange", "good\nbefore", "good\nsince"]
+    rows = [[cell["after"], f"{cell['outcomes']:,}", f"{cell['e_value']:.2g}", *_change(cell)] for cell in found.cells]
     say("")
-    print_table(["feature", "value", "arms", "mean due\nexposure", "mean\nbenefit"], rows, "Due exposure by feature")
-    print_note(_PROXY)
-    for line in _feature_lines(found):
-        print_note(printable(line))
+    print_table(columns, rows, "Has anything changed? " + found.description[0].upper() + found.description[1:] + ".")
+    print_note(
+        f"The e-value of all is {found.e_values[-1]:.2g}, at most {found.e_values.max():.2g}: there is an alarm once "
+        f"it reaches {1 / found.alpha:g}. Without a change that happens with a probability of about {found.alpha:g}, "
+        "however often one looks."
+    )
+    if found.arms:
+        print_note(printable(f"Changed by themselves: {', '.join(found.arms[:_MOST_ROWS])}."))
+    if found.alarm is not None:
+        print_note("What is old may mislead: --forget 0.95 gives old outcomes less weight.", style="yellow")
 
 
-def _feature_lines(found: Fit) -> list[str]:
-    """Return in words which features helped, what goes with each class, and what was not known."""
-    lines = [f"{name}: never used to predict." for name in found.settings["never"]]
-    for name, gain in found.feature_gains.items():
-        verdict = "predicts" if name in found.used_features else "does not help, and is not used"
-        lines.append(f"{name}: {verdict} (held-out log-likelihood {gain:+.1f}).")
-    shares = [] if found.classes is None else found.classes.mean(axis=0).tolist()
-    for c, (share, words) in enumerate(zip(shares, found.class_features, strict=False)):
-        lines.append(f"class {c + 1}, {100 * share:.0f} % of arms: {words}.")
-    for name, number in found.unknown_values.items():
-        lines.append(f"{name}: {several(number, 'arm')} with a value that fewer than three have, taken as not known.")
-    return lines
+def _change(cell: dict[str, Any]) -> list[str]:
+    """Return since when outcomes differ, and how; nothing where there is no sign that they do."""
+    if cell["e_value"] < 1:
+        return ["", "", ""]
+    shares = (cell[when] for when in ("before", "now"))
+    return [cell["since"], *("" if math.isnan(share) else f"{100 * share:.0f} %" for share in shares)]
 
 
 def _cells(row: dict[str, Any], digits: int) -> list[str]:
     """Return the cells of an arm; exposures are small where arms are many, and get more digits."""
     benefit, low, high = (f"{row[name]:z5.2f}" for name in ("benefit", "benefit_low", "benefit_high"))
     exposure, least, most = (f"{row[name]:.{digits}f}" for name in ("exposure", "exposure_low", "exposure_high"))
-    seen = [printable(row["arm"]), f"{row['seen']:,}", f"{row['pulled']:,}"]
+    seen = [printable(row["arm"]), *(f"{row[name]:,.1f}".removesuffix(".0") for name in ("seen", "pulled"))]
     return [*seen, f"{benefit}  {low} to {high}", f"{exposure}  {least} to {most}"]
 
 
-def _about(log: StateLog, found: Fit) -> str:
+def _about(log: StateLog) -> str:
     """Return what the file had, and what it lacked."""
-    unseen = int((found.seen == 0).sum())
+    unseen = log.n_arms - len(set(log.arm[log.has_outcome]) | set(log.bridged.arm))
     first, last = _span(log)
     return (
         f"{several(len(log), 'row')} of {several(log.n_arms, 'arm')}; "

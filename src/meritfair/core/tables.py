@@ -53,6 +53,11 @@ class Table:
         """Return the error of a row that contradicts another one, with the lines of both."""
         return self.error(bad.row, column or bad.column, f"{bad.problem} line {self.lines[bad.other]}")
 
+    def only(self, rows: IntArray) -> Table:
+        """Return these rows alone."""
+        columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
+        return Table(self.file, columns, [self.lines[row] for row in rows])
+
     def text(self, column: str) -> list[str]:
         """Return a column as text, without blanks around it; refuse a cell that is empty."""
         values = ["" if cell is None else str(cell).strip() for cell in self.columns[column]]
@@ -172,6 +177,14 @@ def read_table(path: str | PathLike[str], what: str, required: Sequence[str], op
     if not table.lines:
         raise FileError(file, f"has no {what} in it" + ", only a header" * (suffix == ".csv"))
     return table
+
+
+def column_names(path: str | PathLike[str], what: str) -> list[str]:
+    """Return the columns of a .csv or .parquet file, whatever they are."""
+    file = Path(path)
+    suffix = check_suffix(file, what, SUFFIXES)
+    check_readable(file)
+    return (_csv_header if suffix == ".csv" else _parquet_header)(file)
 
 
 def write_table(
@@ -343,7 +356,7 @@ def _in_latex(text: str) -> str:
 def _csv_cell(cell: Any) -> Any:
     if isinstance(cell, str):
         return to_spreadsheet(cell)
-    return "" if isinstance(cell, float) and math.isnan(cell) else cell
+    return "" if cell is None or (isinstance(cell, float) and math.isnan(cell)) else cell
 
 
 def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
@@ -370,6 +383,24 @@ def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> T
     except csv.Error as error:
         raise FileError(file, f"is not a CSV file: {error}") from None
     return Table(file, columns, lines)
+
+
+def _csv_header(file: Path) -> list[str]:
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            return [name.strip() for name in next(csv.reader(stream), [])]
+    except (UnicodeDecodeError, csv.Error):  # said in full when it is read
+        return []
+
+
+def _parquet_header(file: Path) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return list(pq.read_schema(file).names)
+    except (pa.ArrowInvalid, OSError):  # said in full when it is read
+        return []
 
 
 def _misfit(row: Sequence[str], named: int) -> str:

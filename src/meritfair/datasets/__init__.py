@@ -1,4 +1,4 @@
-"""Data sets of the paper, and arms from files."""
+"""Data sets of the paper, arms from files, and made-up records of a clinic."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from meritfair.core.checks import check_flag, check_known, check_settings, check_whole
 from meritfair.core.machine import check_arms
 from meritfair.core.seeding import fresh_seed
+from meritfair.datasets.clinic import clinic, clinic_arms
 from meritfair.datasets.cpap import cpap
 from meritfair.datasets.files import read_arms, write_arms
 from meritfair.datasets.synthetic import synthetic, synthetic_alternate
@@ -16,6 +17,8 @@ from meritfair.model.arms import Arms
 
 __all__ = [
     "DATASETS",
+    "clinic",
+    "clinic_arms",
     "cpap",
     "dataset_settings",
     "instances",

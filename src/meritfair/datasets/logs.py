@@ -40,7 +40,7 @@ from meritfair.core.arrays import AnyArray, BoolArray, DateArray, FloatArray, In
 from meritfair.core.checks import check_choice, check_dates, float_array
 from meritfair.core.errors import InputError, RowError
 from meritfair.core.machine import check_memory
-from meritfair.core.tables import EMPTY, first_duplicate, numbered, read_table
+from meritfair.core.tables import EMPTY, first_duplicate, numbered, read_table, write_table
 from meritfair.core.texts import several
 from meritfair.model.counts import Counts, check_forget
 from meritfair.model.gaps import Gaps
@@ -284,6 +284,25 @@ class StateLog:
         """The last round of each arm, shape (N,)."""
         return np.asarray(self.rounds[np.r_[~self._same_arm, True]])
 
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return the log as columns of a table, as `read_log` reads them; what is not known is None."""
+        columns: dict[str, list[Any]] = {
+            "arm": [self.arms[i] for i in self.arm],
+            "round": self.rounds.tolist() if self.dates is None else self.dates.astype(str).tolist(),
+            "state": _known_bits(self.states),
+            "action": _known_bits(self.actions),
+        }
+        for name, values in (("exposure", self.exposure), ("due", self.due)):
+            if values is not None:
+                columns[name] = [None if np.isnan(value) else value for value in values.tolist()]
+        if self.drawn is not None and not np.array_equal(self.drawn, self.actions):
+            columns["drawn"] = _known_bits(self.drawn)
+        return columns | {name: [values[i] for i in self.arm] for name, values in self.features.items()}
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the log to a .csv or .parquet file, which replaces an old one once it is complete."""
+        write_table(path, "observations", self.to_columns())
+
     def __len__(self) -> int:
         return len(self.rounds)
 
@@ -392,6 +411,10 @@ def _of_arms(name: str, values: Sequence[object], arm: IntArray, arms: Sequence[
             problem = f"the arm {arms[mine]!r} has {text!r} here, but {texts[first[mine]]!r} in"
             raise RowError(row, name, problem, first[mine])
     return tuple(texts[row] for row in first)
+
+
+def _known_bits(values: IntArray) -> list[int | None]:
+    return [None if value < 0 else value for value in values.tolist()]
 
 
 def _all_unknown(values: AnyArray) -> bool:

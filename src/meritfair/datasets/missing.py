@@ -38,9 +38,8 @@ class MissingStates:
     Examples
     --------
     >>> log = StateLog(["a"] * 5, range(5), states=[0, None, 1, 1, None], actions=[1, 0, 0, 1, 0])
-    >>> missing_states(log).rates.round(1)
-    array([[nan, 1. ],
-           [0. , 1. ]])
+    >>> missing_states(log).rates.tolist()
+    [[nan, 1.0], [0.0, 1.0]]
     """
 
     rounds: IntArray

@@ -189,21 +189,22 @@ def draw_filled(
     counts: FloatArray,
     odds: FloatArray,
     rng: WordArray,
+    first: int,
+    last: int,
     burn_in: int,
-    thinning: int,
     drawn: FloatArray,
 ) -> None:
-    """Draw the probabilities of each arm from its posterior; set drawn (size, N, 4).
+    """Draw the probabilities of the arms from `first` to before `last` from their posterior; set drawn (size, N, 4).
 
     `seen` (N, 2, 4) are complete outcomes; `weights` (N, C) and `prior` (C, 2, 4) are classes of Beta distributions.
-    Each arm starts at its point (N, 4). After `burn_in` turns, every `thinning`-th is kept. `counts` (2, 4) and `odds`
-    (C,) are room.
+    Each arm starts at its point (N, 4), and the first `burn_in` turns are not kept. `counts` (2, 4) and `odds` (C,) are
+    room.
     """
-    for arm in range(len(points)):
-        point, before, every = points[arm], burn_in, thinning
+    for arm in range(first, last):
+        point, before = points[arm], burn_in
         if gaps.bounds[arm] == gaps.bounds[arm + 1]:  # draws do not depend on each other
-            before, every = 0, 1
-        for turn in range(before + every * len(drawn)):
+            before = 0
+        for turn in range(before + len(drawn)):
             for cell in range(4):
                 counts[GOOD, cell], counts[BAD, cell] = seen[arm, GOOD, cell], seen[arm, BAD, cell]
             for gap in range(gaps.bounds[arm], gaps.bounds[arm + 1]):
@@ -213,10 +214,9 @@ def draw_filled(
                 good = draw_gamma(counts[GOOD, cell] + prior[c, GOOD, cell], rng)
                 bad = draw_gamma(counts[BAD, cell] + prior[c, BAD, cell], rng)
                 point[cell] = min(max(good / max(good + bad, _TINY), _EDGE), 1.0 - _EDGE)
-            kept = turn - before
-            if kept >= 0 and kept % every == 0:
+            if turn >= before:
                 for cell in range(4):
-                    drawn[kept // every, arm, cell] = point[cell]
+                    drawn[turn - before, arm, cell] = point[cell]
 
 
 @part

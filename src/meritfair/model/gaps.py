@@ -36,12 +36,14 @@ A. Mate et al., "Collapsing bandits and their application to public health inter
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray, frozen
 from meritfair.core.errors import InputError
+from meritfair.core.machine import available_cores
 from meritfair.engine.gaps import BAD, GOOD, GapArrays, add_expected, climb, curve, draw_filled
 from meritfair.engine.random import new_source
 from meritfair.model.counts import Counts
@@ -49,7 +51,8 @@ from meritfair.model.posterior import Posterior, Prior
 
 _STEPS = 2000  # of EM, at most
 _ENOUGH = 1e-11  # a step that moves no probability by more is the last
-_BURN_IN, _THINNING = 30, 1  # turns of data augmentation
+_BURN_IN = 30  # turns of data augmentation before the first draw
+_TOGETHER = 500  # arms that share a random number generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,15 +227,22 @@ class FilledPosterior(Posterior):
     def in_chunks(self, rng: np.random.Generator, size: int, chunk: int) -> Iterator[FloatArray]:
         """Yield draws of all probabilities, up to `chunk` at a time; of arms with gaps, one depends on the last."""
         N, C = self.class_weights.shape
-        source = new_source(np.random.SeedSequence(rng.integers(2**63, size=4).tolist()))
         points, weights = np.array(self.mean, order="C").reshape(N, 4), np.array(self.class_weights, order="C")
         seen = _outcomes(self.counts.good, self.counts.visits - self.counts.good)
         known = self.gaps.arrays(N), seen, weights, _outcomes(self.prior.good, self.prior.bad), points
-        room = self.gaps.room, np.empty((2, 4)), np.empty(C), source
-        for start in range(0, size, chunk):
-            drawn = np.empty((min(chunk, size - start), N, 4))
-            draw_filled(*known, *room, 0 if start else _BURN_IN, _THINNING, drawn)
-            yield drawn.reshape(-1, N, 2, 2)
+        seeds = np.random.SeedSequence(rng.integers(2**63, size=4).tolist()).spawn(-(-N // _TOGETHER))
+        sources = [new_source(seed) for seed in seeds]  # by arms, so that results do not depend on the threads
+        with ThreadPoolExecutor(available_cores(), thread_name_prefix="meritfair") as pool:
+            for start in range(0, size, chunk):
+                drawn = np.empty((min(chunk, size - start), N, 4))
+
+                def work(part: int, drawn: FloatArray = drawn, burn_in: int = 0 if start else _BURN_IN) -> None:
+                    room = self.gaps.room, np.empty((2, 4)), np.empty(C), sources[part]
+                    arms = part * _TOGETHER, min((part + 1) * _TOGETHER, N)
+                    draw_filled(*known, *room, *arms, burn_in, drawn)
+
+                list(pool.map(work, range(len(sources))))
+                yield drawn.reshape(-1, N, 2, 2)
 
 
 def posterior(prior: Prior, counts: Counts, gaps: Gaps, effective: Counts | None = None) -> Posterior:
