@@ -5,8 +5,9 @@ divided into five parts, each part is predicted by a fit to the other four, and 
 :math:`\log \sum_c w_c(x_i) L_{ic}` over all arms. One choice is *better* than another if this sum is larger by more
 than the standard error of the difference. With each number of classes, features are added one by one, always the one
 that gains most, as long as that is better; then the ridge penalty is chosen. The number of classes is that which there
-is most evidence for without features, unless another one is better by two standard errors. If the result is not better
-than the prior without features, that prior is taken, to the last bit: so a feature that tells nothing changes nothing.
+is most evidence for without features, unless another one is better by one and a half standard errors. If the result is
+not better than the prior without features, that prior is taken, to the last bit: so a feature that tells nothing
+changes nothing.
 
 *Departures.* While features are compared the classes of each part are those without features, which saves most of the
 time; then classes and coefficients are fitted together. Of many arms, only every second, third, … of those sorted by
@@ -37,7 +38,7 @@ _LEAST_ARMS = 2 * _PARTS  # of which something was seen, for features to be comp
 _COMPARED, _FITTED = 1000, 2000  # arms, at most
 _USUAL_RIDGE = 1.0
 _OTHER_RIDGES = (0.3, 3.0, 10.0)
-_MARGIN, _CLASS_MARGIN = 1.0, 2.0  # standard errors
+_MARGIN, _CLASS_MARGIN = 1.0, 1.5  # standard errors
 
 
 @dataclass(frozen=True, init=False, eq=False)
