@@ -76,7 +76,7 @@ def show_coverage() -> None:
             log, benefit = make_log(truth, 1000, rounds, missing, 1), mf.benefit(truth)
             inside = {}
             for method in ("draws", "delta"):
-                found = mf.fit(log, budget=1000, method=method).assessment  # type: ignore[arg-type]
+                found = mf.fit(log, budget=1000, method=method).assessment
                 inside[method] = 100 * ((found.benefit_low <= benefit) & (benefit <= found.benefit_high)).mean()
             print(
                 f"{rounds:4} rounds, missing {missing!s:6}: "

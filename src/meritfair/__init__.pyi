@@ -13,6 +13,8 @@ from meritfair.core.errors import MissingExtraError as MissingExtraError
 from meritfair.datasets.logs import StateLog as StateLog
 from meritfair.datasets.logs import read_log as read_log
 from meritfair.drifting import drift as drift
+from meritfair.effects import Effect as Effect
+from meritfair.effects import effect as effect
 from meritfair.fitting import fit as fit
 from meritfair.model import theory as theory
 from meritfair.model.allocation import Allocation as Allocation

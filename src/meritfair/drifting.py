@@ -224,7 +224,7 @@ def _mixed(heights: FloatArray, looks: Iterable[int]) -> FloatArray:
 def _changes(heights: FloatArray) -> FloatArray:
     """Return the log Bayes factor of a change in each round, shape (rounds, ...)."""
     total, before = _cumulated(heights)
-    return before[:-1] + _averaged(total[-1] - total[:-1]) - before[-1]
+    return np.asarray(before[:-1] + _averaged(total[-1] - total[:-1]) - before[-1])
 
 
 def _cumulated(heights: FloatArray) -> tuple[FloatArray, FloatArray]:

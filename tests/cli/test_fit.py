@@ -165,3 +165,44 @@ def test_what_was_out_is_kept_if_the_log_is_bad(call: Any) -> None:
     assert answer.code == 2
     assert "line 3, column round: the arm 'Ada' already has round 1 in line 2" in answer.err
     assert Path("people.csv").read_text() == "old"
+
+
+def test_states_that_are_not_observed_are_told_and_used(call: Any) -> None:
+    Path("log.csv").write_text("arm,round,state,action\nAda,1,0,1\nAda,2,,0\nAda,3,1,0\nBo,1,1,0\nBo,4,1,1\n")
+    shown = " ".join(call("log.csv").out.split())
+    assert "1 state not observed; 2 gaps, 1 with known actions: used; across the others nothing is counted" in shown
+    assert "1 arm without transitions" in shown
+    told = json.loads(call("log.csv", "--absent", "not-pulled", "--json").out)["log"]
+    assert (told["rows_added"], told["bridged"], told["gaps"]) == (2, 2, 2)
+    assert "2 rounds without a row, taken as not pulled" in " ".join(
+        call("log.csv", "--absent", "not-pulled").out.split()
+    )
+    answer = call("log.csv", "--absent", "none")
+    assert (answer.code, "absent must be one of" in answer.err) == (2, True)
+
+
+def test_states_missing_unevenly_are_warned_of(call: Any) -> None:
+    rows = [f"{arm},{t},{'' if t % 2 else arm % 2},0" for arm in range(20) for t in range(10)]
+    rows += [f"x{arm},{t},1,1" for arm in range(20) for t in range(10)]
+    Path("log.csv").write_text("arm,round,state,action\n" + "\n".join(rows))
+    shown = " ".join(call("log.csv").out.split())
+    assert "States are not missing evenly: 100 % after bad and not pulled" in shown
+    assert "0 % after good and pulled" in shown
+
+
+def test_forgetting_and_drift(call: Any) -> None:
+    rng = np.random.default_rng(1)
+    good = np.where(np.arange(40) < 20, 0.8, 0.3)
+    states = (rng.random((30, 40)) < good).astype(int)
+    rows = [f"p{i},{t + 1},{states[i, t]},0" for i in range(30) for t in range(40)]
+    Path("log.csv").write_text("arm,round,state,action\n" + "\n".join(rows))
+    shown = " ".join(call("log.csv", "--drift").out.split())
+    assert "Has anything changed? Outcomes after any state and action no longer fit earlier ones since about" in shown
+    assert "--forget 0.95 gives old outcomes less weight" in shown
+    told = json.loads(call("log.csv", "--drift", "--forget", "0.9", "--json").out)
+    assert told["settings"]["forget"] == 0.9
+    assert 19 <= int(told["drift"]["alarm"]) <= 23
+    assert sum(row["seen"] for row in told["arms"]) < 30 * 10
+    assert "each 0.9 of its worth a round later" in " ".join(call("log.csv", "--forget", "0.9").out.split())
+    answer = call("log.csv", "--forget", "0")
+    assert (answer.code, "forget must be above 0 and at most 1" in answer.err) == (2, True)

@@ -40,7 +40,7 @@ def _top(
 ) -> None: ...
 
 
-from meritfair.cli import audit, bench, catalogue, compare, fit, reproduce, simulate, sweep, theory  # noqa: E402
+from meritfair.cli import audit, bench, catalogue, compare, effect, fit, reproduce, simulate, sweep, theory  # noqa: E402
 
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
@@ -50,6 +50,7 @@ app.command("results", epilog=sweep.RESULTS_EXAMPLES)(sweep.results)
 app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
 app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
+app.command("effect", epilog=effect.EXAMPLES)(effect.effect)
 app.command("datasets")(catalogue.datasets)
 app.command("policies")(catalogue.policies)
 app.command("bench", epilog=bench.EXAMPLES)(bench.bench)

@@ -121,6 +121,9 @@ WorkersOption = Annotated[
 PlotOption = Annotated[
     Path | None, text("--plot", metavar="FILE", help="Draw the figure: .png, .pdf or .svg.", panel=RESULTS)
 ]
+HtmlOption = Annotated[
+    Path | None, text("--html", metavar="FILE", help="Write a report that people can read: .html.", panel=RESULTS)
+]
 JsonOption = Annotated[bool, flag("--json", "Print JSON instead of a table.")]
 
 

@@ -119,6 +119,16 @@ def check_plot(plot: Path | None) -> None:
         raise MissingExtraError("--plot", "plots")
 
 
+def check_html(html: Path | None) -> None:
+    """Refuse a report that could not be written, before time is spent."""
+    if html is None:
+        return
+    if html.suffix.lower() != ".html":
+        raise InputError(f"--html {html}: a report is an .html file")
+    if find_spec("jinja2") is None or find_spec("matplotlib") is None:
+        raise MissingExtraError("--html", "lab")
+
+
 def check_out(out: Path | None, what: str, suffixes: tuple[str, ...] = ()) -> None:
     """Refuse a table of `what`, in the plural, that could not be written, before anything is read."""
     from meritfair.core.storage import check_suffix

@@ -48,10 +48,12 @@ def merged(old: AnyArray, states: IntArray, actions: IntArray, next_states: IntA
     return slot(before, done, after, chosen)
 
 
+_COMPLETE = np.min(parts(np.arange(_CODES))[1:], axis=0) >= 0  # by slot: all three were reported
+
+
 def is_complete(track: AnyArray) -> BoolArray:
     """Return where the state before, the action and the state after are all known."""
-    _, *known = parts(track)
-    return np.asarray(np.min(known, axis=0) >= 0)
+    return np.asarray(_COMPLETE[track])
 
 
 def gaps_of(track: AnyArray, ages: FloatArray | None = None, forget: float = 1.0) -> Gaps:
@@ -60,13 +62,15 @@ def gaps_of(track: AnyArray, ages: FloatArray | None = None, forget: float = 1.0
     The weight of a gap is `forget` to the power of the age of its last round; by default all are 1.
     """
     R = track.shape[1]
-    before, after, actions = _filled(track)
-    known = np.flatnonzero((before >= 0).ravel())  # of N rows of R + 1 boundaries
+    some = np.flatnonzero((~is_complete(track) & (track != NOTHING)).any(axis=1))  # who may have gaps
+    own = track[some]
+    before, after, actions = _filled(own)
+    known = np.flatnonzero((before >= 0).ravel())  # of rows of R + 1 boundaries
     start, end = known[:-1], known[1:]
     here = start // (R + 1) == end // (R + 1)
     unknown = np.cumsum(np.pad(actions < 0, ((0, 0), (1, 0))).ravel())  # boundary t counts the rounds before it
     first_slot = start - start // (R + 1)
-    complete = (end - start == 1) & (np.append(is_complete(track).ravel(), True)[first_slot])
+    complete = (end - start == 1) & np.append(is_complete(own).ravel(), True)[first_slot]
     whole = here & (unknown[end] == unknown[start]) & ~complete
     start, end, first_slot = start[whole], end[whole], first_slot[whole]
     lengths = end - start
@@ -74,7 +78,7 @@ def gaps_of(track: AnyArray, ages: FloatArray | None = None, forget: float = 1.0
     rows = np.arange(first[-1]) + np.repeat(first_slot - first[:-1], lengths)
     weight = None if ages is None or forget == 1 else forget ** ages[(end - 1) % (R + 1)]
     states = before.ravel()[start], after.ravel()[end]
-    return Gaps(start // (R + 1), *states, first, actions.ravel()[rows], weight)
+    return Gaps(some[start // (R + 1)], *states, first, actions.ravel()[rows], weight)
 
 
 def last_known(track: AnyArray) -> tuple[IntArray, IntArray]:

@@ -24,6 +24,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from meritfair.core.pages import page_templates
 from meritfair.core.texts import several
 from meritfair.lab.resampling import above, below, interval_columns, percent, shown, span, tally
 from meritfair.lab.spec import Setting
@@ -79,15 +80,7 @@ def count_verdicts(verdicts: Iterable[Verdict], whose: str) -> str:
 @lru_cache(maxsize=1)
 def environment() -> jinja2.Environment:
     """Return what renders all templates: text as it is, HTML escaped; a name that is not there is an error."""
-    import jinja2
-
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("meritfair.reproduction"),
-        autoescape=jinja2.select_autoescape(["html.jinja"], default=False),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = page_templates("meritfair.reproduction")
     filters = (shown, shown_percent, percent, span, span_percent, tally, several, power, standing, above, below)
     made.filters |= {each.__name__: each for each in filters}
     made.tests |= {"above": above, "below": below, "infinite": math.isinf}  # above and below: surely, by the interval

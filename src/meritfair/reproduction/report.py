@@ -15,7 +15,6 @@ True
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import re
@@ -184,7 +183,7 @@ def spec_text(spec: Spec) -> str:
 def render(report: Report) -> str:
     """Return the report as a page of HTML, with everything inside."""
     templates = environment()
-    templates.filters |= {"spec_text": spec_text, "data_uri": _data_uri, "sides": _sides, "powers": _powers}
+    templates.filters |= {"spec_text": spec_text, "powers": _powers}
     page = templates.get_template("report.html.jinja")
     return page.render(report=report, scale=report.scale, version=meritfair.__version__)
 
@@ -203,26 +202,3 @@ def _powers(text: str) -> Any:
     from markupsafe import Markup, escape
 
     return Markup(_POWER.sub(r"<sup>\1</sup>", str(escape(text))))  # the text is escaped, and only numbers are put in
-
-
-def _data_uri(svg: bytes) -> str:
-    """Return a drawing as an address that holds it whole."""
-    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
-
-
-def _sides(table: PaperTable) -> list[str]:
-    """Return for each column of a table whether it is text, to the left, or numbers, to the right.
-
-    Examples
-    --------
-    >>> from meritfair.reproduction.artefact import PaperTable
-    >>> _sides(PaperTable("", "", ["arms", "mean", "fits"], [["CPAP", "−1.5 ±2", "yes"], ["", "–", "no"]], {}))
-    ['left', 'right', 'left']
-    """
-    columns = zip(*table.cells, strict=True) if table.cells else ((),) * len(table.headings)
-    return ["right" if all(map(_is_like_a_number, cells)) else "left" for cells in columns]
-
-
-def _is_like_a_number(cell: Any) -> bool:
-    start = str(cell).lstrip("≥≤<>≈±+−-( ")[:1]
-    return not start or start.isdigit() or start in "–∞"

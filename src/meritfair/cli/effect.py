@@ -1,0 +1,109 @@
+"""`meritfair effect`: whether pulls helped, from a log of draws with known chances."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from meritfair.cli import options
+from meritfair.cli.show import Files, check_html, check_out, check_plot, print_note, print_table
+from meritfair.core.progress import progress_bar
+
+if TYPE_CHECKING:
+    from meritfair.effects import Effect
+
+EXAMPLES = """Did the calls help, and whom? With a page for the board, and the numbers in a file:
+
+[cyan]meritfair effect log.csv --group district --html effect.html --out effect.csv[/]"""
+
+_MOST_GROUPS = 20
+
+
+def effect(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG",
+            show_default=False,
+            help="A .csv or .parquet file with columns arm, round, state, action and exposure, the probability with "
+            "which the arm was drawn; drawn (0 or 1) if it may differ from action.",
+        ),
+    ],
+    group: Annotated[
+        str | None,
+        options.text("--group", "-g", metavar="COLUMN", help="Also by the values of this column, such as a district."),
+    ] = None,
+    level: Annotated[float, options.number("--level", help="Level of the intervals.")] = 0.95,
+    period: Annotated[
+        int | None, options.whole("--period", help="Rounds in a period; by default so that there are at most 8.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        options.out_option("Save the table: .csv or .parquet; that of the rounds goes to a file beside it."),
+    ] = None,
+    plot: options.PlotOption = None,
+    html: options.HtmlOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Estimate how much a pull raises the chance of a good next state: overall, by last state, by group, over time.
+
+    Every draw with a known chance is a small experiment, so the log can tell.
+    The main interval holds whenever one looks, and however often.
+    """
+    from meritfair.core.checks import check_number
+    from meritfair.datasets.logs import read_log
+    from meritfair.effects import effect as estimate
+
+    check_number("level", level, 0.0, 1.0, open_ends=True)
+    check_plot(plot)
+    check_html(html)
+    check_out(out, "effects")
+    with progress_bar(2) as begin:
+        begin(f"reading {log.name}")
+        seen = read_log(log, [] if group is None else [group])
+        files = Files(out, plot, html)
+        begin("estimating")
+        found = estimate(seen, group=group, level=level, period=period)
+    files.save(out, found.save)
+    files.plot(plot, found.plot)
+    files.save(html, found.write_page)
+    files.report(as_json, lambda: _values(found), lambda: _show(found))
+
+
+def _values(found: Effect) -> dict[str, Any]:
+    return {
+        "verdict": str(found),
+        "settings": found.settings,
+        "effect": found.overall.table("part")[0],
+        "states": found.states.table("state"),
+        "groups": None if found.groups is None else found.groups.table("group"),
+        "periods": found.periods.table("period"),
+        "rounds": found.rounds.table("round"),
+        "left_out": found.left_out._asdict(),
+        "overridden": found.overridden,
+        "missing": found.missing._asdict(),
+    }
+
+
+def _show(found: Effect) -> None:
+    from meritfair.effects.page import cells, headings
+    from meritfair.effects.report import plain_difference
+
+    print_note(str(found), style="bold")
+    rows = cells(found.overall)
+    for part, table in found.parts[1:]:
+        rows += [[f"by {part}:", *[""] * (len(rows[0]) - 1)]]
+        rows += cells(table, [f"  {name}" for name in table.names])[:_MOST_GROUPS]
+    print_table(["", *headings(found.level)], rows, "\nEffect of a pull on the next state, in percentage points:")
+    if found.groups is not None and len(found.groups) > _MOST_GROUPS:
+        print_note(f"… and {len(found.groups) - _MOST_GROUPS:,} more groups; --out FILE keeps all.")
+    print_note(plain_difference(found))
+    print_note(
+        "At any time: holds after every round at once, so one may look whenever one likes; each row on its own. For "
+        "one look: narrower, and right only if the time of the look was set beforehand. Effective: as many arm-rounds "
+        "with a chance of one half would say as much."
+    )
+    for note in found.notes():
+        print_note(note, style="bold" if note.startswith("Warning") else "dim")

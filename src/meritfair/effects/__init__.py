@@ -1,0 +1,7 @@
+"""Whether pulls help: the effect of a pull on the next state, from a log of draws with known chances."""
+
+from meritfair.effects.estimate import effect
+from meritfair.effects.report import Effect, EffectTable
+from meritfair.effects.trial import LeftOut, Missing
+
+__all__ = ["Effect", "EffectTable", "LeftOut", "Missing", "effect"]
