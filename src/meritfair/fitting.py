@@ -28,6 +28,7 @@ from meritfair.core.tables import data_frame, rows_of, write_table
 from meritfair.core.texts import for_figure, several
 from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
+from meritfair.model.benefit import benefit
 from meritfair.model.by_feature import by_feature, class_words
 from meritfair.model.counts import Counts, check_forget
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
@@ -127,6 +128,13 @@ class Fit:
         if self.classes is None or self.features is None or not self.used_features:
             return []
         return class_words(self.features.only(self.used_features), self.classes)
+
+    @property
+    def class_benefits(self) -> list[float]:
+        """The benefit of an average arm of each class, where features predict; empty if none does."""
+        if self.feature_prior is None or not self.used_features:
+            return []
+        return benefit(self.feature_prior.good / (self.feature_prior.good + self.feature_prior.bad)).tolist()
 
     @property
     def unknown_values(self) -> dict[str, int]:

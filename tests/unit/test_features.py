@@ -410,6 +410,9 @@ def test_a_fit_with_features_shows_them_all_and_uses_those_that_may_and_help() -
     assert {row["feature"] for row in found.due_by_feature} == {"area", "coin", "gender"}
     assert len(found.class_features) == found.posterior.weights.shape[1]
     assert found.table()[0]["gender"] in "fm"
+    assert found.feature_prior is not None
+    means = found.feature_prior.good / (found.feature_prior.good + found.feature_prior.bad)
+    np.testing.assert_allclose(found.class_benefits, mf.benefit(means))
     direct = mf.fit_feature_prior(log.counts, Features(log.features).only(["area", "coin"]))
     np.testing.assert_array_equal(found.estimate, direct.posterior(log.counts, Features(log.features)).mean)
 
@@ -420,7 +423,7 @@ def test_a_fit_without_features_is_as_it_was() -> None:
     one, other = mf.fit(log, estimate="pooled", method="delta"), mf.fit(plain, estimate="pooled", method="delta")
     np.testing.assert_array_equal(one.estimate, other.estimate)
     assert one.feature_prior is None
-    assert (other.due_by_feature, other.feature_gains, other.class_features) == ([], {}, [])
+    assert (other.due_by_feature, other.feature_gains, other.class_features, other.class_benefits) == ([], {}, [], [])
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,10 @@ def _feature_lines(found: Fit) -> list[str]:
         verdict = "predicts" if name in found.used_features else "does not help, and is not used"
         lines.append(f"{name}: {verdict} (held-out log-likelihood {gain:+.1f}).")
     shares = [] if found.classes is None else found.classes.mean(axis=0).tolist()
-    for c, (share, words) in enumerate(zip(shares, found.class_features, strict=False)):
-        lines.append(f"class {c + 1}, {100 * share:.0f} % of arms: {words}.")
+    of_classes = zip(shares, found.class_benefits, found.class_features, strict=False)  # empty if none predicts
+    for c, (share, benefit, words) in enumerate(of_classes):
+        what = words or "features as of all"
+        lines.append(f"class {c + 1}, {100 * share:.0f} % of arms, benefit {benefit:z.2f}: {what}.")
     for name, number in found.unknown_values.items():
         lines.append(f"{name}: {several(number, 'arm')} with a value that fewer than three have, taken as not known.")
     return lines
@@ -60,6 +62,7 @@ def feature_numbers(found: Fit) -> dict[str, Any]:
             "gains": found.feature_gains,
             "used": list(found.used_features),
             "classes": found.class_features,
+            "class_benefits": found.class_benefits,
             "unknown_values": found.unknown_values,
         },
         "due_by_feature": found.due_by_feature,
