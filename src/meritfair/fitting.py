@@ -134,7 +134,8 @@ class Fit:
         """The benefit of an average arm of each class, where features predict; empty if none does."""
         if self.feature_prior is None or not self.used_features:
             return []
-        return benefit(self.feature_prior.good / (self.feature_prior.good + self.feature_prior.bad)).tolist()
+        means = self.feature_prior.good / (self.feature_prior.good + self.feature_prior.bad)
+        return [float(each) for each in benefit(means)]
 
     @property
     def unknown_values(self) -> dict[str, int]:
