@@ -109,6 +109,16 @@ def test_a_feature_that_changes_for_an_arm_is_refused_with_its_line(call: Any) -
     assert "line 71, column gender" in answer.err
 
 
+def test_a_forbidden_feature_may_have_many_values_of_which_some_are_shown(call: Any) -> None:
+    lines = Path("log.csv").read_text().splitlines()
+    named = [f"{line},{'who' if i == 0 else 'x' + line.split(',')[0]}" for i, line in enumerate(lines)]
+    Path("log.csv").write_text("\n".join(named) + "\n")
+    assert "… and 2 more; --json prints all." in call("--never", "who,gender").words
+    assert len(json.loads(call("--never", "who", "--json").out)["due_by_feature"]) == 60
+    answer = call("--features", "arm")
+    assert (answer.code, "features must be columns of their own, got 'arm'" in answer.err) == (2, True)
+
+
 def test_help_teaches_it(command: Any) -> None:
     told = command("fit", "--help").words
     assert "--features age,district --never gender" in told

@@ -10,6 +10,7 @@ from meritfair.core.texts import printable, several
 if TYPE_CHECKING:
     from meritfair.fitting import Fit
 
+_MOST_ROWS = 60
 _PROXY = (
     "Mean due exposure and benefit of those with each value. A feature that may not predict can still differ here: "
     "because those who have its values benefit differently, or because one that predicts stands in for it."
@@ -31,7 +32,10 @@ def show_features(found: Fit, digits: int) -> None:
         for row in found.due_by_feature
     ]
     say("")
-    print_table(["feature", "value", "arms", "mean due\nexposure", "mean\nbenefit"], rows, "Due exposure by feature")
+    columns = ["feature", "value", "arms", "mean due\nexposure", "mean\nbenefit"]
+    print_table(columns, rows[:_MOST_ROWS], "Due exposure by feature")
+    if len(rows) > _MOST_ROWS:
+        say(f"… and {len(rows) - _MOST_ROWS:,} more; --json prints all.\n")
     print_note(_PROXY)
     for line in _feature_lines(found):
         print_note(printable(line))
