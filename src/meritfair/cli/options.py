@@ -67,6 +67,11 @@ def text(*flags: str, help: str, panel: str | None = None, metavar: str = "NAME"
     return typer.Option(*flags, help=help, rich_help_panel=panel, metavar=metavar)
 
 
+def names(text: str) -> list[str]:
+    """Return names that have commas between them."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def out_option(help: str, metavar: str = "FILE") -> Any:  # noqa: A002
     """Return the option that says where results are written."""
     return text("--out", "-o", metavar=metavar, help=help, panel=RESULTS)

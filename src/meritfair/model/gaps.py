@@ -266,5 +266,5 @@ def posterior(prior: Prior, counts: Counts, gaps: Gaps, effective: Counts | None
     if not len(gaps):
         return prior.posterior(counts)
     known = prior.posterior(fill(counts, gaps).effective if effective is None else effective)
-    weights = np.broadcast_to(prior.weights, known.weights.shape)
+    weights = prior.posterior(Counts.none(counts.n_arms)).weights
     return FilledPosterior(known.weights, known.good, known.bad, prior, counts, gaps, weights)
