@@ -72,6 +72,8 @@ from meritfair.policies.uc_whittle import UCWhittle as UCWhittle
 from meritfair.policies.whittle import Myopic as Myopic
 from meritfair.policies.whittle import Whittle as Whittle
 from meritfair.policies.wiql import WIQL as WIQL
+from meritfair.scenarios import WhatIf as WhatIf
+from meritfair.scenarios import whatif as whatif
 from meritfair.simulation import metrics as metrics
 from meritfair.simulation import plots as plots
 from meritfair.simulation.comparison import Comparison as Comparison

@@ -40,7 +40,19 @@ def _top(
 ) -> None: ...
 
 
-from meritfair.cli import audit, bench, catalogue, compare, effect, fit, reproduce, simulate, sweep, theory  # noqa: E402
+from meritfair.cli import (  # noqa: E402
+    audit,
+    bench,
+    catalogue,
+    compare,
+    effect,
+    fit,
+    reproduce,
+    simulate,
+    sweep,
+    theory,
+    whatif,
+)
 
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
@@ -51,6 +63,7 @@ app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
 app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("effect", epilog=effect.EXAMPLES)(effect.effect)
+app.command("whatif", epilog=whatif.EXAMPLES)(whatif.whatif)
 app.command("datasets")(catalogue.datasets)
 app.command("policies")(catalogue.policies)
 app.command("bench", epilog=bench.EXAMPLES)(bench.bench)

@@ -42,7 +42,7 @@ from meritfair.engine.learning import (
 from meritfair.engine.lotteries import PULLS, Drawing, new_drawing, rotate
 from meritfair.engine.options import allot, draw_posterior, tighten
 from meritfair.engine.passes import draw_in_passes
-from meritfair.engine.pooling import Pool, new_pool, pool, refits_at
+from meritfair.engine.pooling import STAYS, Pool, new_pool, pool, refits_at
 from meritfair.engine.random import new_source
 from meritfair.engine.rounds import Rounds, new_rounds
 from meritfair.engine.rules import BallRule, MeritRule, Rule
@@ -221,7 +221,8 @@ def _plan(
     if rule.ball != settings.ball:
         measure_ball(now.upper, now.lower, tally.visits, tally.good, t + 1, rule.ball)
     if rule.estimate == rules.POOLED:
-        call(stages.pooler, state.pool, tally.visits, tally.good, now.inside, refits_at(t + 1))
+        refit = state.pool.facts[STAYS] == 0 and refits_at(t + 1)
+        call(stages.pooler, state.pool, tally.visits, tally.good, now.inside, refit)
     elif rule.estimate == rules.THOMPSON:
         call(stages.sampler, now.inside, tally.visits, tally.good, state.policy_rng)
     if rule.kind == rules.GREEDY:

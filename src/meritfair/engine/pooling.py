@@ -62,6 +62,7 @@ _TINY = 1e-300
 # A class is a row of nine numbers: its weight, then logit m and log k for each of the four (s, a), the cells.
 _WEIGHT = 0
 _COLUMNS = 9
+STAYS = 1  # in `facts`
 # Versions of the classes: what EM is at, its step, one class less, the best of this number, the best of all.
 _NOW, _STEP, _FEWER, _TRIED, _BEST = range(5)
 # Rows of `axes`, by cell: alpha and alpha + beta of a class, its centre, an arm's offset, its axis and the next guess.
@@ -77,7 +78,7 @@ class Pool(NamedTuple):
     tables: FloatArray  # (6, ROOM)
     axes: FloatArray  # (6, 4)
     evidence: FloatArray  # (C + 1,): of the uniform prior, then of each number of classes; -inf if it was not tried
-    facts: IntArray  # how many classes the best version has
+    facts: IntArray  # how many classes the best version has, and whether it was fitted before the run and stays
 
 
 def new_pool(n_arms: int, max_classes: int = MAX_CLASSES) -> Pool:
@@ -89,10 +90,16 @@ def new_pool(n_arms: int, max_classes: int = MAX_CLASSES) -> Pool:
         tables=np.zeros((6, ROOM)),
         axes=np.zeros((6, 4)),
         evidence=np.zeros(max_classes + 1),
-        facts=np.ones(1, np.int64),
+        facts=np.array([1, 0], np.int64),
     )
     room.classes[_BEST, 0] = [1.0] + 4 * [0.0, _UNIFORM]
     return room
+
+
+def keep_prior(room: Pool, fitted: Pool) -> None:
+    """Take over a prior that was fitted before the run, for all of it."""
+    room.classes[_BEST] = fitted.classes[_BEST]
+    room.facts[:] = fitted.facts[0], 1
 
 
 def fitted_prior(room: Pool) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -59,8 +59,9 @@ class Arms:
         features: Features | Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
         P = _good_next(float_array("transitions", transitions))
-        labels = tuple(f"arm-{i + 1}" for i in range(len(P))) if names is None else tuple(names)
-        _check_names(labels, len(P))
+        labels = _usual_names(len(P)) if names is None else tuple(names)
+        if names is not None:
+            _check_names(labels, len(P))
         _check_probabilities(P, labels)
         object.__setattr__(self, "transitions", frozen(P))
         object.__setattr__(self, "names", labels)
@@ -126,6 +127,12 @@ def _good_next(P: FloatArray) -> FloatArray:
     if len(P) == 0:
         raise InputError("transitions must hold at least one arm, got none")
     return P
+
+
+@lru_cache(maxsize=8)
+def _usual_names(n_arms: int) -> tuple[str, ...]:
+    """Return names for arms that have none; draws of the same arms share them."""
+    return tuple(f"arm-{i + 1}" for i in range(n_arms))
 
 
 def _check_names(names: tuple[str, ...], n_arms: int) -> None:

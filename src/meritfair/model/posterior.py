@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,9 @@ from meritfair.core.checks import check_whole, float_array
 from meritfair.core.deprecation import Renamed
 from meritfair.core.errors import InputError
 from meritfair.model.counts import Counts
+
+if TYPE_CHECKING:
+    from meritfair.engine.pooling import Pool
 
 _log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
@@ -194,14 +198,21 @@ def fit_prior(counts: Counts, max_classes: int = 4) -> Prior:
            [[0.14, 0.26],
             [0.26, 0.38]]])
     """
-    from meritfair.engine.pooling import fitted_prior, new_pool, pool  # takes a second to load
+    from meritfair.engine.pooling import fitted_prior  # takes a second to load
+
+    return Prior(*fitted_prior(fitted_pool(counts, max_classes)))
+
+
+def fitted_pool(counts: Counts, max_classes: int = 4) -> Pool:
+    """Return what `fit_prior` fits, as the engine keeps it."""
+    from meritfair.engine.pooling import new_pool, pool
 
     if counts.visits.ndim != 3:
         raise InputError(f"counts must be of one set of arms, shape (N, 2, 2), got {counts.visits.shape}")
     room = new_pool(counts.n_arms, check_whole("max_classes", max_classes, 1))
     visits, good = (np.array(x.transpose(1, 2, 0), np.float64, order="C") for x in (counts.visits, counts.good))
     pool(room, visits, good, np.empty_like(visits), True)
-    return Prior(*fitted_prior(room))
+    return room
 
 
 def log_beta(a: FloatArray, b: FloatArray) -> FloatArray:

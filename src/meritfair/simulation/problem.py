@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from meritfair.core.arrays import FloatArray
+from meritfair.core.arrays import FloatArray, IntArray
+from meritfair.model.counts import Counts
 from meritfair.model.criterion import Confidence, Criterion, plain
 from meritfair.model.observation import Observation
 from meritfair.model.rules import Budget, Rules
@@ -27,6 +28,8 @@ class Problem:
     exposure_regret: bool
     seed: int
     first_run: int = 0
+    states: IntArray | None = None  # (runs, N), where arms start; None is at random
+    history: Counts | None = None  # (N, 2, 2), what was seen before the first episode
     observed: Observation = 1.0  # the chance that a state is seen, or "pulled"
 
     @property
@@ -82,4 +85,5 @@ class Problem:
             **self.criterion.settings(),
             **plain(self.confidence),
             "first_run": self.first_run,
+            **{name: "given" for name in ("states", "history") if vars(self)[name] is not None},
         }

@@ -30,6 +30,7 @@ from meritfair.engine.episodes import (
     new_run_state,
     new_states,
 )
+from meritfair.engine.pooling import Pool, keep_prior
 from meritfair.engine.rounds import new_rounds
 from meritfair.engine.rules import GREEDY, NO_MERIT, POOLED
 from meritfair.model.benefit import benefit
@@ -37,6 +38,7 @@ from meritfair.model.confidence import Ball
 from meritfair.model.counts import Counts
 from meritfair.model.criterion import Criterion
 from meritfair.model.exposure import merit_share
+from meritfair.model.posterior import fitted_pool
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import Plan, check_plan
 from meritfair.policies.view import View
@@ -92,6 +94,8 @@ class _Runs:
         self.coverage_gaps = np.zeros((2, problem.runs), np.int64)
         self.control = np.zeros((problem.runs, 2), np.int64)  # episodes done, and whether to stop
         self.watch = watching(problem)
+        self.pools = self.rule is not None and self.rule.estimate == POOLED
+        self.pool = fitted_pool(problem.history) if self.pools and problem.history is not None else None
 
     def settings(self, run: int) -> RunSettings:
         p = self.problem
@@ -109,10 +113,14 @@ class _Runs:
             p.horizon,
             *seeds,
             integrates=p.integrates,
-            pools=self.rule is not None and self.rule.estimate == POOLED,
+            pools=self.pools,
             rounds=new_rounds(p.n_arms, p.cycle, r.cooldown, r.warmup, r.once, r.most_often(p.cycle)),
         )
         new_states(state.chains.state, state.environment_rng)
+        if p.states is not None:
+            state.chains.state[:] = p.states[run]
+        if p.history is not None:
+            _remember(state, p.history, self.pool)
         return state
 
     def measures_of(self, run: int) -> Measures:
@@ -126,7 +134,9 @@ class _Runs:
 
     def keep(self, run: int, state: RunState) -> None:
         """Take over what a run has counted."""
-        self.visits[run], self.good[run] = (x.transpose(2, 0, 1) for x in (state.tally.visits, state.tally.good))
+        before = self.problem.history or Counts.none(self.problem.n_arms)
+        self.visits[run] = np.rint(state.tally.visits.transpose(2, 0, 1) - before.visits)
+        self.good[run] = np.rint(state.tally.good.transpose(2, 0, 1) - before.good)
         self.longest_wait[run] = state.tally.longest_wait
         book, pulls = state.accounts, self.visits[run, ..., 1].sum(axis=-1)
         self.given[run] = book.total if book.total.any() else pulls
@@ -152,6 +162,14 @@ class _Runs:
         }
 
 
+def _remember(state: RunState, history: Counts, fitted: Pool | None) -> None:
+    """Let a run begin with what was seen before it, and with the prior that was fitted to that, if it pools arms."""
+    state.tally.visits[:] = history.visits.transpose(1, 2, 0)
+    state.tally.good[:] = history.good.transpose(1, 2, 0)
+    if fitted is not None:
+        keep_prior(state.pool, fitted)
+
+
 def _new_measures(shape: tuple[int, ...]) -> Measures:
     """Return room for what is kept of each episode."""
     regret, regret_authors, exposure_regret, eta, omega = np.zeros((5, *shape))
@@ -168,8 +186,9 @@ def _plan_of_all_episodes(runs: _Runs) -> Playable | None:
         return learned(rule, policy.criterion or Criterion(), problem)
     if not policy.plans_once:
         return None
-    nothing = Counts(*np.zeros((2, *problem.transitions.shape), np.int64))
-    view = View(nothing, 1, K, problem.transitions, runs.rngs())
+    seen = problem.history or Counts.none(N)
+    before = Counts(*(np.broadcast_to(x, problem.transitions.shape) for x in (seen.visits, seen.good)))
+    view = View(before, 1, K, problem.transitions, runs.rngs())
     return playable(check_plan(policy.plan(view), N, K, (problem.runs,)), problem)
 
 

@@ -15,14 +15,17 @@ from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 import meritfair
-from meritfair.core.checks import check_flag, check_kind, check_whole
+from meritfair.core.arrays import IntArray
+from meritfair.core.checks import check_flag, check_kind, check_whole, float_array
 from meritfair.core.errors import InputError
 from meritfair.core.machine import available_cores, check_size
 from meritfair.core.progress import Progress, following
 from meritfair.core.seeding import fresh_seed
 from meritfair.model.arms import Arms
+from meritfair.model.counts import Counts
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
 from meritfair.model.observation import Observation, check_observed
 from meritfair.model.rules import Rules, check_budgets, check_rules
@@ -54,6 +57,8 @@ def simulate(
     seed: int | None = None,
     first_run: int = 0,
     carry_states: bool = False,
+    states: npt.ArrayLike | None = None,
+    history: Counts | None = None,
     criterion: Criterion | None = None,
     confidence: Confidence | None = None,
     rules: Rules | None = None,
@@ -86,6 +91,12 @@ def simulate(
         The number of the first run: 20 makes the runs that would come after the first twenty.
     carry_states : bool
         Carry states over from one episode to the next, as in practice; else each episode starts at random.
+    states : array_like of int, shape (N,) or (runs, N), optional
+        The state in which each arm starts the first episode; by default at random. Several episodes need
+        `carry_states`.
+    history : Counts, optional
+        What was seen of the arms before, shape (N, 2, 2): policies plan from it, and learn on. What arms have in
+        common, for the estimate ``pooled``, is fitted to it once. The result counts only what is played.
     criterion : Criterion, optional
         What counts as fair. By default the policy's own if it draws by merit, else ``Criterion()``: the paper's.
     confidence : Confidence, optional
@@ -145,6 +156,8 @@ def simulate(
         seed=fresh_seed(seed),
         first_run=check_whole("first_run", first_run, 0),
         observed=check_observed(observed),
+        states=_first_states(states, (number, n_arms), carried=carry_states or int(episodes) == 1),
+        history=_known_before(history, n_arms),
     )
     fair_merit = fair.merit(np.stack([each.benefit for each in instances]))
     settings = {
@@ -178,6 +191,30 @@ def arms_of_runs(arms: Arms | Sequence[Arms], runs: int | None) -> tuple[list[Ar
     if len({one.names for one in each}) > 1:
         raise InputError("all sets of arms must have the same names, as results are by arm")
     return each, len(each)
+
+
+def _first_states(states: npt.ArrayLike | None, shape: tuple[int, int], *, carried: bool) -> IntArray | None:
+    """Return the state in which each arm of each run starts; None if these are random."""
+    if states is None:
+        return None
+    given = float_array("states", states)
+    if given.shape not in (shape, shape[1:]) or not np.isin(given, (0, 1)).all():
+        raise InputError(f"states must be 0 or 1 for each arm, shape {shape[1:]} or {shape}, got shape {given.shape}")
+    if not carried:
+        raise InputError("states are for the first episode: several need carry_states=True, others start at random")
+    return np.broadcast_to(given.astype(np.int64), shape)
+
+
+def _known_before(history: Counts | None, n_arms: int) -> Counts | None:
+    """Return what was seen of the arms before, checked."""
+    if history is None:
+        return None
+    seen = check_kind("history", history, Counts)
+    if seen.visits.shape != (n_arms, 2, 2):
+        raise InputError(
+            f"history must have counts of the {n_arms} arms, shape ({n_arms}, 2, 2), got {seen.visits.shape}"
+        )
+    return seen
 
 
 def make_policy(

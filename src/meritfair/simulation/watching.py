@@ -83,9 +83,15 @@ class PartOfIt(Everything):
     def begin(self, t: int, at: list[Episode]) -> tuple[Counts, IntArray]:
         for sight in self.sights:
             begin_to_see(sight, self.problem.carry_states and t > 0)
-        complete = np.array([[each.visits for each in self.noted], [each.good for each in self.noted]])
-        visits, good = complete + self.added if self.added.any() else complete
+        complete = [self._complete(run) for run in range(self.problem.runs)]
+        known = np.array([[each.visits for each in complete], [each.good for each in complete]])
+        visits, good = known + self.added if self.added.any() else known
         return Counts(visits, np.clip(good, 0, visits)), self._seen_states(at)
+
+    def _complete(self, run: int) -> Counts:
+        """Return the transitions of a run of which both ends were seen, and what was seen before the first episode."""
+        seen = Counts(self.noted[run].visits, self.noted[run].good)
+        return seen if self.problem.history is None else seen + self.problem.history
 
     def _seen_states(self, at: list[Episode]) -> IntArray:
         """Return the states at the start of an episode, -1 where they are not seen yet."""
@@ -114,7 +120,7 @@ class PartOfIt(Everything):
 
     def _fill(self, run: int) -> None:
         """Find what the gaps of a run are worth, from where EM was before."""
-        complete, gaps = Counts(self.noted[run].visits, self.noted[run].good), self.gaps[run].all()
+        complete, gaps = self._complete(run), self.gaps[run].all()
         filled = fill(complete, gaps, first=self.points[run], steps=_STEPS, enough=_ENOUGH)
         self.points[run], worth = filled.estimate, filled.effective
         self.added[:, run] = np.maximum(worth.visits - complete.visits, 0), worth.good - complete.good
@@ -139,8 +145,7 @@ def _states(at: list[Episode]) -> IntArray:
 def _counts(states: list[RunState]) -> Counts:
     """Return what was counted in each run."""
     visits, good = (
-        np.stack([getattr(state.tally, name).transpose(2, 0, 1) for state in states]).astype(np.int64)
-        for name in ("visits", "good")
+        np.stack([getattr(state.tally, name).transpose(2, 0, 1) for state in states]) for name in ("visits", "good")
     )
     return Counts(visits, good)
 
