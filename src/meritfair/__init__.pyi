@@ -32,6 +32,9 @@ from meritfair.model.draws import draw_exposures as draw_exposures
 from meritfair.model.draws import joint_exposure as joint_exposure
 from meritfair.model.exposure import fair_exposure as fair_exposure
 from meritfair.model.exposure import merit_share as merit_share
+from meritfair.model.feature_prior import FeaturePrior as FeaturePrior
+from meritfair.model.feature_prior import fit_feature_prior as fit_feature_prior
+from meritfair.model.features import Features as Features
 from meritfair.model.merit import Affine as Affine
 from meritfair.model.merit import CustomMerit as CustomMerit
 from meritfair.model.merit import Exponential as Exponential

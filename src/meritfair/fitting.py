@@ -1,7 +1,8 @@
 """From records to arms: what a log says of each arm, how sure that is, and which exposure it is due.
 
 Transition probabilities are estimated by their posterior means, under a uniform prior (estimate ``mean``) or one that
-is fitted to all arms together (``pooled``), so that an arm of which little was seen borrows from the others. States
+is fitted to all arms together (``pooled``), so that an arm of which little was seen borrows from the others: from all,
+or where features tell of which kind it is, from those like it (:mod:`meritfair.model.feature_prior`). States
 that were not observed cost no more than they must: :mod:`meritfair.model.gaps`.
 """
 
@@ -18,7 +19,7 @@ import numpy as np
 
 import meritfair
 from meritfair.core.arrays import FloatArray, IntArray
-from meritfair.core.checks import check_choice
+from meritfair.core.checks import check_choice, check_known
 from meritfair.core.errors import InputError
 from meritfair.core.figures import two_panels
 from meritfair.core.progress import Progress
@@ -27,8 +28,11 @@ from meritfair.core.tables import data_frame, rows_of, write_table
 from meritfair.core.texts import for_figure, several
 from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
+from meritfair.model.benefit import benefit
+from meritfair.model.by_feature import by_feature, class_words
 from meritfair.model.counts import Counts, check_forget
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
+from meritfair.model.features import Features
 from meritfair.model.gaps import Gaps, fill, posterior
 from meritfair.model.merit import merit_from_settings
 from meritfair.model.posterior import Posterior, Prior, fit_prior
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from meritfair.model.feature_prior import FeaturePrior
 
 ESTIMATES = ("mean", "pooled")
 
@@ -70,6 +76,8 @@ class Fit:
         For the estimate ``pooled``: with which probability each arm belongs to each class.
     settings : dict
         All settings, the seed and the version, as plain values.
+    feature_prior : FeaturePrior, or None
+        Which of the features that may predict do, and how; None if none may.
     """
 
     arms: Arms
@@ -80,6 +88,7 @@ class Fit:
     assessment: Assessment
     classes: FloatArray | None
     settings: dict[str, Any]
+    feature_prior: FeaturePrior | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -90,6 +99,50 @@ class Fit:
     def estimate(self) -> FloatArray:
         """The estimated probabilities of a good next state, shape (N, 2, 2)."""
         return self.arms.transitions
+
+    @property
+    def features(self) -> Features | None:
+        """All features of the arms that the log has, also those that may not predict."""
+        return self.arms.features
+
+    @cached_property
+    def due_by_feature(self) -> list[dict[str, Any]]:
+        """For each value of each feature, forbidden or not: how many arms, their mean due exposure and benefit."""
+        if self.features is None:
+            return []
+        return by_feature(self.features, self.assessment.exposure, self.assessment.benefit)
+
+    @property
+    def feature_gains(self) -> dict[str, float]:
+        """By how much each feature that may predict raises the held-out log-likelihood."""
+        return {} if self.feature_prior is None else dict(self.feature_prior.gains)
+
+    @property
+    def used_features(self) -> tuple[str, ...]:
+        """The features that predict."""
+        return () if self.feature_prior is None else self.feature_prior.used
+
+    @property
+    def class_features(self) -> list[str]:
+        """For each class the features of its arms in words, of those features that predict; empty if none does."""
+        if self.classes is None or self.features is None or not self.used_features:
+            return []
+        return class_words(self.features.only(self.used_features), self.classes)
+
+    @property
+    def class_benefits(self) -> list[float]:
+        """The benefit of an average arm of each class, where features predict; empty if none does."""
+        if self.feature_prior is None or not self.used_features:
+            return []
+        means = self.feature_prior.good / (self.feature_prior.good + self.feature_prior.bad)
+        return [float(each) for each in benefit(means)]
+
+    @property
+    def unknown_values(self) -> dict[str, int]:
+        """For each feature that predicts, how many arms have a value that counts as not known: too few have it."""
+        if self.feature_prior is None or self.features is None:
+            return {}
+        return self.feature_prior.encoding.unknown(self.features)
 
     @cached_property
     def seen(self) -> IntArray | FloatArray:
@@ -107,7 +160,8 @@ class Fit:
         rules, merit = self.settings, self.settings["merit"]
         label = merit["name"] if merit["kind"] == "custom" else merit_from_settings(merit)
         n_classes = 0 if self.classes is None else self.classes.shape[1]
-        pooled = f" · {several(n_classes, 'pooled class', 'pooled classes')}" * (n_classes > 0)
+        used = f" by {', '.join(self.used_features)}" if self.used_features else ""
+        pooled = f" · {several(n_classes, 'pooled class', 'pooled classes')}{used}" * (n_classes > 0)
         bounds = [(name, rules[name]) for name, usual in (("floor", 0.0), ("cap", 1.0)) if rules[name] != usual]
         own = "of its own for each arm"
         between = "".join(f" · {name} {own if isinstance(value, list) else f'{value:g}'}" for name, value in bounds)
@@ -151,6 +205,10 @@ class Fit:
         columns.update({name: getattr(self.assessment, name).tolist() for name in _INTERVALS})
         if self.classes is not None:
             columns.update({f"class_{c + 1}": values for c, values in enumerate(self.classes.T.tolist())})
+        for name, values in () if self.features is None else self.features.columns.items():
+            if name in columns:
+                raise InputError(f"a feature must not be called {name!r}, which is another column of the table")
+            columns[name] = list(values)
         return columns
 
     def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
@@ -183,11 +241,13 @@ def fit(
     *,
     criterion: Criterion = _EXACT,
     budget: int = 1,
-    estimate: str = "mean",
+    estimate: str | None = None,
     forget: float = 1.0,
     level: float = 0.95,
     method: Literal["draws", "delta"] = "draws",
     seed: int = 0,
+    features: Sequence[str] = (),
+    never: Sequence[str] = (),
     progress: Progress = None,
 ) -> Fit:
     """Estimate arms from what was recorded of them, with the benefit and the due exposure of each.
@@ -202,8 +262,9 @@ def fit(
         What each arm is due; by default in proportion to Exponential(3), exactly.
     budget : int
         Arms pulled at each step.
-    estimate : {"mean", "pooled"}
+    estimate : {"mean", "pooled"}, optional
         Each arm by itself, with nothing known beforehand; or with what all arms together say of the classes there are.
+        By default ``mean``, and with `features` ``pooled``.
     forget : float
         What an outcome is worth one round later, above 0 and at most 1: with 0.98, one of 35 rounds before the last
         counts half. For people who change (`meritfair.drift`); for a log, not for counts.
@@ -213,6 +274,10 @@ def fit(
         How intervals are found: as for `assess`.
     seed : int
         Fixes the draws behind the intervals.
+    features : sequence of str
+        Which features of the log may predict the class of an arm. Whether each does is decided by held-out likelihood.
+    never : sequence of str
+        Which must not. They are shown like all features of the log, so that a proxy shows (`Fit.due_by_feature`).
     progress : bool or callable
         True shows a bar. A function is told now and then how many of how many draws are done.
 
@@ -227,11 +292,12 @@ def fit(
     [('Ada', 3, 2, 0.6), ('Bo', 1, 0, 0.4)]
     """
     known, gaps, labels = _known(seen, names, check_forget(forget))
-    pooled = check_choice("estimate", estimate, ESTIMATES) == "pooled"
+    there, predictors = _features(seen, features, never)
+    estimate = check_estimate(estimate, predictors)
     root, effective = fresh_seed(seed), fill(known, gaps).effective
-    prior = fit_prior(effective) if pooled else Prior.uniform()
+    prior, feature_prior = _prior(estimate, effective, there.only(predictors) if predictors else None)
     after = posterior(prior, known, gaps, effective)
-    arms = Arms(after.mean, labels)
+    arms = Arms(after.mean, labels, there if there.names else None)
     found = assess(after, criterion, budget, level=level, method=method, rng=root, progress=progress)
     settings = {
         "budget": int(budget),
@@ -243,7 +309,46 @@ def fit(
         "seed": root,
         "versions": {"meritfair": meritfair.__version__, "numpy": np.__version__},
     }
-    return Fit(arms, known, gaps, effective, after, found, after.weights if pooled else None, settings)
+    settings |= {"features": predictors, "never": list(never)} if there.names else {}
+    classes = after.weights if estimate == "pooled" else None
+    return Fit(arms, known, gaps, effective, after, found, classes, settings, feature_prior)
+
+
+def check_estimate(estimate: str | None, features: Sequence[str]) -> str:
+    """Return the estimate; with features it is `pooled`, as each arm by itself does not learn from others like it."""
+    if estimate is None:
+        return "pooled" if features else "mean"
+    if check_choice("estimate", estimate, ESTIMATES) != "pooled" and features:
+        raise InputError(f"features need the estimate 'pooled', got {estimate!r}")
+    return estimate
+
+
+def _features(seen: StateLog | Counts, features: Sequence[str], never: Sequence[str]) -> tuple[Features, list[str]]:
+    """Return all features of a log, and the names of those that may predict."""
+    columns = seen.features if isinstance(seen, StateLog) else {}
+    for given in (features, never):
+        if isinstance(given, str):
+            raise InputError(f"features and never must be lists of names, got {given!r}")
+        for name in given:
+            if not columns:
+                raise InputError(f"there is no feature {name!r}: a log has features, if it is read with them")
+            check_known("feature", name, columns)
+    for name in features:
+        if name in never:
+            raise InputError(f"the feature {name!r} cannot both predict and never predict")
+    return Features(columns, seen.n_arms), list(dict.fromkeys(features))
+
+
+def _prior(estimate: str, counts: Counts, features: Features | None) -> tuple[Prior, FeaturePrior | None]:
+    """Return the prior of the arms and, if there are features, which of them it uses and how."""
+    if estimate == "mean":
+        return Prior.uniform(), None
+    if features is None:
+        return fit_prior(counts), None
+    from meritfair.model.feature_prior import fit_feature_prior  # takes a while to load
+
+    found = fit_feature_prior(counts, features)
+    return found.of(features), found
 
 
 def _known(

@@ -63,6 +63,13 @@ def test_rules_and_a_budget_that_changes(call: Any, tmp_path: Path) -> None:
     assert shown.startswith("6 arms, 2,1,0 pulled at steps in turn · warmup 2, once · 4 episodes of 10 steps")
 
 
+def test_not_every_state_needs_to_be_seen(call: Any) -> None:
+    for text, shown in (("0.5", "50 % of states seen"), ("pulled", "states seen of those pulled")):
+        answer = call("simulate", "-d", "cpap", "-n", "6", "-k", "2", *QUICK, "-p", "whittle", "--observed", text)
+        assert answer.code == 0
+        assert shown in answer.words
+
+
 def test_accounts_are_in_the_table_if_there_are_any(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     arguments = ["--dataset", "cpap", "--arms", "6", "--budget", "2", "--design", "exact", "--cooldown", "1", *QUICK]
@@ -211,6 +218,8 @@ def test_catalogues(call: Any) -> None:
             ["simulate", "-d", "synthetic", "--cooldown", "5"],
             "6 different arms are pulled in 6 rounds, but there are 5",
         ),
+        (["simulate", "-d", "synthetic", "--observed", "called"], "must be a number, or pulled, got 'called'"),
+        (["simulate", "-d", "synthetic", "--observed", "1.2"], "observed must lie between 0 and 1, got 1.2"),
         (["simulate", "-d", "synthetic", "--cooldown", "-1"], "cooldown must be between 0 and 1000000000, got -1"),
         (["simulate", "-d", "synthetic", "--warmup", "2.5"], "'--warmup': must be a whole number, got '2.5'"),
         (["theory", "-d", "synthetic", "--cooldown", "1"], "No such option"),

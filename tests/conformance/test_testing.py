@@ -687,7 +687,7 @@ def test_all_failures_are_told_at_once() -> None:
 
 
 def test_checks_are_public_and_say_what_must_hold() -> None:
-    assert len(set(CHECKS)) == len(CHECKS) == 16
+    assert len(set(CHECKS)) == len(CHECKS) == 17
     for check in CHECKS:
         assert getattr(testing, check.__name__) is check
         assert check.__name__ in testing.__all__

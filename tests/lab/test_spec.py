@@ -201,6 +201,7 @@ def test_a_file_says_the_same_as_python(write: Any) -> None:
         carry_states="true",
         exposure_regret="true",
         rules="{cooldown = 3}",
+        observed='"pulled"',
     )
     assert read_spec(file) == Spec(
         datasets=("cpap", "cpap:noise=0.2,variant=probfair"),
@@ -220,6 +221,7 @@ def test_a_file_says_the_same_as_python(write: Any) -> None:
         carry_states=True,
         exposure_regret=True,
         rules=mf.Rules(cooldown=3),
+        observed="pulled",
     )
 
 

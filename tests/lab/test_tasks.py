@@ -109,6 +109,7 @@ CHANGES: dict[str, Any] = {
     "authors": True,
     "same_arms": True,
     "carry_states": True,
+    "observed": 0.5,
     "exposure_regret": True,
     "seed": 1,
     "budgets": (2, 0),

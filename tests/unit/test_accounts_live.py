@@ -140,7 +140,7 @@ def test_a_plan_says_what_is_due() -> None:
     plan.check(3, 2, (2,))
     assert np.array_equal(plan.exposure(2), lottery.exposure(2))
     assert np.array_equal(plan.share(2), lottery.share(2))
-    assert (plan.shape, plan.drawn_by, plan.looks_at_states, plan.needs_states) == ((2, 3), 2, True, False)
+    assert (plan.shape, plan.drawn_by, plan.looks_at_states) == ((2, 3), 2, True)
     assert not TimedLottery(lottery).looks_at_states
 
 

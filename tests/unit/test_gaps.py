@@ -238,3 +238,12 @@ def test_any_log_with_gaps_can_be_filled(seed: int) -> None:
     assert ((filled.estimate > 0) & (filled.estimate < 1)).all()
     assert filled.expected.visits.sum() == pytest.approx(log.transitions + log.bridged.lengths.sum())
     fit_prior(filled.effective)
+
+
+def test_gaps_that_say_nothing_in_one_direction() -> None:
+    """Two gaps back to where they began: EM starts at a saddle point, where the information has no inverse."""
+    arm, both = np.zeros(2, np.int64), np.array([0, 1])
+    gaps = Gaps(arm, start=both, end=both, first=np.array([0, 2, 4]), actions=np.zeros(4, np.int64))
+    filled = fill(mf.Counts.none(1), gaps)
+    assert filled.estimate == pytest.approx(0.5)
+    assert filled.effective.visits == pytest.approx(0.0)

@@ -16,6 +16,7 @@ import pytest
 import meritfair as mf
 from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.policies import Lottery, Policy, PriorityTable, Rotation, StepLearner, View, create, names
+from meritfair.policies.drawing import Situation, Step
 from meritfair.policies.learner import Choice, Learner
 from meritfair.policies.own import as_policy, policy_from_function
 
@@ -133,17 +134,71 @@ def test_availability_that_cannot_be(available: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("unknown", [None, np.nan, -1])
-def test_a_policy_that_looks_at_states_needs_those_of_available_arms(unknown: Any) -> None:
-    soft = PriorityTable(np.maximum(INDEX, -9.0), soft=True)
-    for plan in (PriorityTable(INDEX), soft, StepLearner(np.zeros((5, 1)), rank_alike)):
-        learner, twin = start(plan), start(plan)
-        states = [0, unknown, 0, 1, 0]
-        with pytest.raises(mf.InputError, match=r"the policy .* looks at states: that of 'arm-2' must be known"):
-            learner.choose(states)
-        with pytest.raises(mf.InputError, match="that of 'arm-1' must be known"):
-            learner.choose()
-        assert same_learner(learner, twin)
-        assert learner.choose(states, available=[1, 0, 1, 1, 1]).actions.sum() == 2
+def test_where_a_state_is_not_known_a_plan_works_on_how_likely_it_is(unknown: Any) -> None:
+    index = np.array([[0.0, 4.0], [1.0, 3.0], [0.5, 0.5], [9.0, -np.inf], [0.0, 1.0]])
+    states = [unknown, unknown, 1, unknown, 0]  # nothing was seen of these arms: both states are as likely
+    assert start(PriorityTable(index)).choose(states).exposure.tolist() == [1.0, 1.0, 0.0, 0.0, 0.0]
+    assert start(PriorityTable(index[:, ::-1])).choose([1, 0, 0, 0, unknown]).exposure.tolist() == [0, 1, 0.5, 0, 0.5]
+    soft = start(PriorityTable(np.maximum(index, -9.0), soft=True)).choose(states)
+    assert soft.exposure[0] == soft.exposure[1] > soft.exposure[2]
+    likely = start(StepLearner(index[:, :1], rank_alike)).choose(states)
+    assert likely.exposure.sum() == pytest.approx(2)
+
+
+def test_beliefs_follow_from_what_was_counted() -> None:
+    """The second arm is mostly good: if nothing is known, the first is more likely to be bad, and so it is pulled."""
+    seen = np.full((2, 2, 2), 98)
+    history = [[[49, 49], [49, 49]], [[97, 97], [97, 97]]]
+    learner = as_policy(lambda view: PriorityTable(np.tile([1.0, 0.0], (2, 1)))).start(2, 1, seed=1)
+    learner._record.arms.visits[:], learner._record.arms.good[:] = seen, history
+    assert learner.choose([None, None]).exposure.tolist() == [1.0, 0.0]
+    assert learner.choose([1, None]).exposure.tolist() == [0.0, 1.0]
+
+
+def test_beliefs_follow_from_the_last_state_that_was_seen_and_what_was_done_since() -> None:
+    """Arms mostly keep their state if they are not pulled, and a pull makes them good."""
+    beliefs = []
+
+    class Watching(PriorityTable):
+        def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
+            beliefs.append(now.belief)
+            return super().play(now, budget, rng)
+
+    class Oracle(Policy):
+        name, oracle = "oracle", True
+
+        def plan(self, view: View) -> PriorityTable:
+            return Watching(np.tile([1.0, 0.0], (3, 1)))
+
+    learner = Oracle().start(3, 1, seed=1, transitions=[[[0.1, 0.95], [0.9, 0.95]]] * 3)
+    assert learner.choose([1, 0, 1]).arms.tolist() == [1]
+    assert learner.choose([None, None, 0]).arms.tolist() == [2]
+    assert beliefs[1] == pytest.approx([0.9, 0.95, 0.0])
+    assert learner.choose().arms.tolist() == [0]
+    assert beliefs[2] == pytest.approx([0.1 + 0.8 * 0.9, 0.1 + 0.8 * 0.95, 0.95])
+    learner.observe([None] * 3, [None] * 3, [None, 0, None], round=2)  # late: the second was bad after round 2
+    learner.choose()
+    assert beliefs[3] == pytest.approx([0.95, 0.1, 0.1 + 0.8 * 0.95])
+
+
+def test_records_from_before_do_not_say_in_which_state_arms_are_now() -> None:
+    """Arms of which the records say the same, but that one was last seen bad, and the other good after a gap."""
+    log = mf.StateLog(["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, [0, 0, -1, 0, 1, 1, -1, 1], [0, 0, 0, 0] * 2)
+    policy = as_policy(lambda view: PriorityTable(np.tile([1.0, 0.0], (2, 1))))
+    learner = policy.start(budget=1, seed=1, history=log)
+    assert len(log.bridged) == 2
+    arms = learner.effective_counts.mean
+    share = arms[:, 0, 0] / (arms[:, 0, 0] + 1 - arms[:, 1, 0])
+    here = learner._believed(learner._plan, learner._record.known())
+    assert here == pytest.approx(share)
+
+
+def test_oracles_believe_by_the_true_arms() -> None:
+    arms = [[[0.1, 0.9], [0.2, 0.9]], [[0.8, 0.9], [0.9, 0.9]]]
+    assert mf.policies.create("myopic").start(budget=1, seed=1, transitions=arms).choose().arms.tolist() == [0]
+    slack = mf.FairOracle(design="exact", slack=1.0).start(budget=1, seed=1, transitions=arms)
+    assert slack.choose([None, None]).exposure.sum() == pytest.approx(1)
+    assert np.abs(slack.choose([None, 0]).account).max() <= 1
 
 
 def test_states_need_not_be_known_where_they_do_not_matter() -> None:

@@ -188,13 +188,12 @@ def test_a_table_passes_over_those_who_rest() -> None:
     assert not np.any([choice.account for choice in choices])
 
 
-def test_states_of_those_who_rest_need_not_be_known() -> None:
+def test_those_who_rest_are_not_pulled_whatever_is_known_of_them() -> None:
     policy = as_policy(lambda view: PriorityTable(np.stack([np.arange(4.0), np.arange(4.0) + 1], axis=-1)))
     learner = policy.start(4, 1, seed=1, rules=mf.Rules(cooldown=2))
     assert learner.choose([0, 0, 0, 0]).arms.tolist() == [3]
     assert learner.choose([0, 0, 0, None]).arms.tolist() == [2]
-    with pytest.raises(mf.InputError, match="that of 'arm-1' must be known"):
-        learner.choose([None, 0, None, None])
+    assert learner.choose([None, 1, None, None]).arms.tolist() == [1]
 
 
 # ---- newcomers, and once

@@ -92,3 +92,16 @@ def test_settings_say_so() -> None:
     run = mf.simulate(ARMS, "random", **HOW, states=[0] * 6, history=history())
     assert run.settings["problem"]["states"] == run.settings["problem"]["history"] == "given"
     assert "states" not in mf.simulate(ARMS, "random", **HOW).settings["problem"]
+
+
+def test_a_history_counts_where_not_every_state_is_seen_too() -> None:
+    arms = mf.datasets.synthetic(n_arms=4, seed=1)
+    rng = np.random.default_rng(1)
+    visits = np.full((4, 2, 2), 5000)
+    known = mf.Counts(visits, rng.binomial(visits, arms.transitions))
+    how: dict[str, Any] = {"budget": 1, "episodes": 3, "horizon": 20, "runs": 2, "seed": 3, "observed": 0.5}
+    policy = mf.MeritFair(estimate="mean")
+    with_history = mf.simulate(arms, policy, history=known, **how)
+    without = mf.simulate(arms, policy, **how)
+    assert with_history.fairness_regret.max() < 0.1 < without.fairness_regret[:, 0].min()
+    assert with_history.visits.sum() == without.visits.sum() == 2 * 3 * 20 * 4

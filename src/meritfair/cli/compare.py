@@ -35,7 +35,11 @@ Three policies, one with its own settings, and all measures in a table:
 
 What slack gains, in the table and in a third panel of the figure:
 
-[cyan]meritfair compare -d cpap -n 20 -k 4 --design exact -p merit-fair --slack 0,1,2,5 --plot slack.png[/]"""
+[cyan]meritfair compare -d cpap -n 20 -k 4 --design exact -p merit-fair --slack 0,1,2,5 --plot slack.png[/]
+
+What is lost if states are known only of those who are called:
+
+[cyan]meritfair compare -d cpap -n 20 -k 4 -p whittle -p merit-fair:estimate=mean --observed pulled[/]"""
 
 
 @with_options(episodes=200, runs=30)

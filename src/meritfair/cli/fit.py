@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meritfair.cli import options
+from meritfair.cli.feature_tables import feature_numbers, show_features
 from meritfair.cli.show import Files, check_out, check_plot, print_note, print_table, say
 from meritfair.core.progress import progress_bar
 from meritfair.core.texts import printable, several
@@ -23,6 +24,10 @@ EXAMPLES = """From a file with a row for each person and round, with four calls 
 [cyan]meritfair fit log.csv --budget 4 --out people.csv --plot people.png[/]
 
 Have people changed, and when? [cyan]meritfair fit log.csv --budget 4 --drift[/]
+
+Predict who is like whom from two columns of the file, and show what people are due by a third one:
+
+[cyan]meritfair fit log.csv --budget 4 --features age,district --never gender[/]
 
 Simulate the estimated arms: [cyan]meritfair simulate --arms-file people.csv --budget 4[/]"""
 
@@ -43,12 +48,31 @@ def fit(
     floor: options.FloorOption = 0.0,
     cap: options.CapOption = 1.0,
     estimate: Annotated[
-        str,
+        str | None,
         options.text(
             "--estimate",
-            help="Estimate each arm by itself ([cyan]mean[/]), or pool what arms have in common ([cyan]pooled[/]).",
+            help="Estimate each arm by itself ([cyan]mean[/], the default), or pool what arms have in common "
+            "([cyan]pooled[/], the default with --features).",
         ),
-    ] = "mean",
+    ] = None,
+    features: Annotated[
+        str,
+        options.text(
+            "--features",
+            help="Columns that may tell of which kind an arm is, such as [cyan]age,district[/]: newcomers are then "
+            "estimated by those like them. A column that does not help is not used.",
+            metavar="COLUMNS",
+        ),
+    ] = "",
+    never: Annotated[
+        str,
+        options.text(
+            "--never",
+            help="Columns that must not be used to predict, such as [cyan]gender[/]. What is due is shown by their "
+            "values, so that a column that stands in for one shows.",
+            metavar="COLUMNS",
+        ),
+    ] = "",
     absent: options.AbsentOption = "unknown",
     forget: Annotated[
         float,
@@ -74,17 +98,20 @@ def fit(
     """
     from meritfair.datasets.logs import read_log
     from meritfair.drifting import drift as find_drift
+    from meritfair.fitting import check_estimate
     from meritfair.fitting import fit as estimate_arms
 
+    predict, forbidden = options.names(features), options.names(never)
+    check_estimate(estimate, predict)
     criterion = options.make_criterion(merit, design, floor, cap)
     check_plot(plot)
     check_out(out, "fits")
     with progress_bar(2) as begin:
         begin(f"reading {log.name}")
-        seen = read_log(log, absent=absent)
+        seen = read_log(log, [*predict, *forbidden], absent=absent)
         files = Files(out, plot)
         how: Any = {"criterion": criterion, "budget": budget, "estimate": estimate, "level": level, "seed": seed}
-        how["forget"] = forget
+        how |= {"forget": forget, "features": predict, "never": forbidden}
         found = estimate_arms(seen, **how, progress=begin("intervals"))
         changed = find_drift(seen) if drift else None
     files.save(out, found.save)
@@ -95,6 +122,7 @@ def fit(
             "settings": found.settings,
             "log": _log_numbers(seen),
             "arms": found.table(),
+            **feature_numbers(found),
             **({} if changed is None else {"drift": changed.to_dict()}),
         },
         lambda: _show(log, seen, found, out, changed),
@@ -144,6 +172,7 @@ def _show(file: Path, log: StateLog, found: Fit, out: Path | None, changed: Drif
         where = "--out FILE keeps all" if out is None else f"all are in {out}"
         say(f"… and {len(rows) - _MOST_ROWS:,} more with no more exposure; {where}.\n")
     print_note(_LEGEND)
+    show_features(found, digits)
     print_note(printable(f"{file}: {_about(log)}."))
     _warn_of_missing(log)
     if changed is not None:

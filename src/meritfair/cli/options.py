@@ -57,9 +57,19 @@ def _cycle(text: str) -> tuple[int, ...]:
     return tuple(map(_whole, str(text).split(",")))
 
 
+def _chance_or_pulled(text: str) -> float | str:
+    """Return how much is seen: a number, or the word for those who are pulled."""
+    return text if text == "pulled" else float(text)
+
+
 def text(*flags: str, help: str, panel: str | None = None, metavar: str = "NAME") -> Any:  # noqa: A002
     """Return an option for a name or a file."""
     return typer.Option(*flags, help=help, rich_help_panel=panel, metavar=metavar)
+
+
+def names(text: str) -> list[str]:
+    """Return names that have commas between them."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def out_option(help: str, metavar: str = "FILE") -> Any:  # noqa: A002
@@ -252,6 +262,15 @@ class SimulationOptions(ProblemOptions):
         int, whole("--warmup", help="Steps at the start of a run in which nobody is pulled.", panel=_PROBLEM)
     ] = 0
     once: Annotated[bool, flag("--once", "Pull each arm at most once in a run.", _PROBLEM)] = False
+    observed: Annotated[
+        Any,  # a number or a text
+        _numeric(_chance_or_pulled, "CHANCE", "a number, or pulled")(
+            "--observed",
+            help="The chance that a state is seen, such as [cyan]0.7[/]; or [cyan]pulled[/]: only the states of those "
+            "who are pulled.",
+            panel=_PROBLEM,
+        ),
+    ] = 1.0
     runs: Annotated[int, whole("--runs", "-r", help="Independent runs.")] = 1
     workers: WorkersOption = None
 
@@ -286,6 +305,7 @@ class SimulationOptions(ProblemOptions):
             "criterion": criterion,
             "confidence": confidence,
             "rules": Rules(self.cooldown, self.warmup, self.once),
+            "observed": self.observed,
         }
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from meritfair.core.checks import check_whole
 
-StreamName: TypeAlias = Literal["instance", "environment", "policy", "bootstrap"]
+StreamName: TypeAlias = Literal["instance", "environment", "policy", "bootstrap", "sight"]
 
-_STREAMS: dict[StreamName, int] = {"instance": 0, "environment": 1, "policy": 2, "bootstrap": 3}
+_STREAMS: dict[StreamName, int] = {"instance": 0, "environment": 1, "policy": 2, "bootstrap": 3, "sight": 4}
 
 
 def fresh_seed(seed: Any = None) -> int:

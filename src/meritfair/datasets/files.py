@@ -43,7 +43,7 @@ def read_arms(path: str | PathLike[str]) -> Arms:
 def write_arms(arms: Arms, path: str | PathLike[str]) -> None:
     """Write arms to a .csv or .parquet file, so that `read_arms` gives back the same.
 
-    An existing file is replaced only once the new one is complete.
+    An existing file is replaced only once the new one is complete. Features are not kept.
     """
     probabilities = zip(_PROBABILITIES, arms.transitions.reshape(-1, 4).T.tolist(), strict=True)
     write_table(path, "arms", {"arm": list(arms.names), **dict(probabilities)})

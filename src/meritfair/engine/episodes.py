@@ -2,7 +2,7 @@
 
 An episode is measured, planned and played:
 
-- `_measure` builds the confidence ball from the counts, for eta, omega and the regret as the authors count it;
+- `measure_episode` builds the confidence ball from the counts, for eta, omega and the regret as the authors count it;
 - `_plan` estimates benefits and merits anew, if the policy is one that the engine plans for;
 - `open_loop` draws the pulls and moves the arms 64 steps at a time, if pulls do not depend on states; if they do,
   `_closed_loop` goes step by step. Arms meet the same coins in both: the environment's random words, and the order in
@@ -200,7 +200,7 @@ def new_states(states: WordArray, rng: WordArray) -> None:
 
 
 @inlined
-def _measure(settings: RunSettings, state: RunState, measures: Measures, t: int) -> None:
+def measure_episode(settings: RunSettings, state: RunState, measures: Measures, t: int) -> None:
     """Measure the ball of episode t, from 0, and the regret of the shares that MF-RMAB would form from these counts."""
     now, tally = state.estimates, state.tally
     measures.eta[t], measures.omega[t] = measure_ball(
@@ -216,7 +216,7 @@ def _measure(settings: RunSettings, state: RunState, measures: Measures, t: int)
 def _plan(
     settings: RunSettings, rule: Rule, stages: Stages, state: RunState, floor: FloatArray, cap: FloatArray, t: int
 ) -> None:
-    """Set the shares and exposures of episode t, from 0, by a built-in rule; `_measure` has set those of the paper."""
+    """Set the shares and exposures of episode t, from 0, by a built-in rule; those of the paper are set already."""
     now, tally = state.estimates, state.tally
     if rule.ball != settings.ball:
         measure_ball(now.upper, now.lower, tally.visits, tally.good, t + 1, rule.ball)
@@ -269,7 +269,7 @@ def _closed_loop(settings: RunSettings, plan: StepPlan, state: RunState, steps: 
 
 
 @inlined
-def _end(settings: RunSettings, state: RunState, last: bool) -> None:
+def end_episode(settings: RunSettings, state: RunState, last: bool) -> None:
     """End an episode, and start the next unless it was the last one."""
     note_episode(state.coverage, state.tally.seen, last)
     if not (last or settings.carry_states):
@@ -277,7 +277,7 @@ def _end(settings: RunSettings, state: RunState, last: bool) -> None:
 
 
 @inlined
-def _count_pulls(tally: Tally, pulled: FloatArray) -> None:
+def count_pulls(tally: Tally, pulled: FloatArray) -> None:
     """Set how often each arm was pulled since `pulled` was set to how often it was pulled till then, or to 0."""
     for arm in range(len(pulled)):
         pulled[arm] = tally.visits[0, 1, arm] + tally.visits[1, 1, arm] - pulled[arm]
@@ -305,13 +305,13 @@ def play_run(
     for t in range(episodes):
         if control[1] != 0:
             return
-        _measure(settings, state, measures, t)
+        measure_episode(settings, state, measures, t)
         if rule.kind != rules.FIXED:
             _plan(settings, rule, stages, state, floor, cap, t)
         measures.fairness_regret[t] = regret(now.share, settings.fair_share)
         measures.exposure_regret[t] = regret(now.exposure, settings.fair_exposure)
         measures.reward[t] = open_loop(settings, stages, state, now.weights, t == 0 or rule.kind != rules.FIXED)
-        _end(settings, state, t == episodes - 1)
+        end_episode(settings, state, t == episodes - 1)
         control[0] = t + 1
 
 
@@ -336,19 +336,19 @@ def play_steps(
     for t in range(first, end):
         if control[1] != 0:
             return
-        _measure(settings, state, measures, t)
+        measure_episode(settings, state, measures, t)
         pulled[:] = 0.0
-        _count_pulls(state.tally, pulled)
+        count_pulls(state.tally, pulled)
         measures.reward[t] = _closed_loop(settings, plan, state, steps, t * settings.horizon)
         if measures.reward[t] < 0:
             return
-        _count_pulls(state.tally, pulled)
+        count_pulls(state.tally, pulled)
         for arm in range(len(pulled)):
             exposure[arm] = pulled[arm] / settings.horizon
             share[arm] = exposure[arm] / settings.mean_budget
         measures.exposure_regret[t] = regret(exposure, settings.fair_exposure)
         measures.fairness_regret[t] = regret(share, settings.fair_share)
-        _end(settings, state, t == len(measures.reward) - 1)
+        end_episode(settings, state, t == len(measures.reward) - 1)
         control[0] = t + 1
 
 
@@ -373,7 +373,7 @@ def play_timed_run(
     for t in range(episodes):
         if control[1] != 0:
             return
-        _measure(settings, state, measures, t)
+        measure_episode(settings, state, measures, t)
         if rule.kind != rules.FIXED:
             _plan(settings, rule, stages, state, bounds[0], bounds[1], t)
             set_exploration(plan.timing.explore, state.tally.visits, state.tally.good)
@@ -385,7 +385,7 @@ def play_timed_run(
         for arm in range(len(given)):
             given[arm] = (book.total[arm] - given[arm]) / horizon
         measures.exposure_regret[t] = regret(given, settings.fair_exposure)
-        _end(settings, state, t == episodes - 1)
+        end_episode(settings, state, t == episodes - 1)
         control[0] = t + 1
 
 
@@ -400,9 +400,9 @@ def play_episode(
     t: int,
 ) -> None:
     """Play episode t, from 0, of a lottery or a rotation that was made in Python; set how often each arm was pulled."""
-    _measure(settings, state, measures, t)
+    measure_episode(settings, state, measures, t)
     pulled[:] = 0.0
-    _count_pulls(state.tally, pulled)
+    count_pulls(state.tally, pulled)
     measures.reward[t] = open_loop(settings, stages, state, weights, True)
-    _count_pulls(state.tally, pulled)
-    _end(settings, state, t == len(measures.reward) - 1)
+    count_pulls(state.tally, pulled)
+    end_episode(settings, state, t == len(measures.reward) - 1)

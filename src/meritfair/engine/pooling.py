@@ -74,6 +74,7 @@ class Pool(NamedTuple):
 
     arms: FloatArray  # (C + 1, N): the chance of each class, and where arms are along the axis of a class
     classes: FloatArray  # (5, C, 9), by version
+    kept: FloatArray  # (C, C, 9): the best of each number of classes that was tried, from 1
     tables: FloatArray  # (6, ROOM)
     axes: FloatArray  # (6, 4)
     evidence: FloatArray  # (C + 1,): of the uniform prior, then of each number of classes; -inf if it was not tried
@@ -85,6 +86,7 @@ def new_pool(n_arms: int, max_classes: int = MAX_CLASSES) -> Pool:
     room = Pool(
         arms=np.zeros((max_classes + 1, n_arms)),
         classes=np.zeros((5, max_classes, _COLUMNS)),
+        kept=np.zeros((max_classes, max_classes, _COLUMNS)),
         tables=np.zeros((6, ROOM)),
         axes=np.zeros((6, 4)),
         evidence=np.zeros(max_classes + 1),
@@ -102,7 +104,15 @@ def keep_prior(room: Pool, fitted: Pool) -> None:
 
 def fitted_prior(room: Pool) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the prior that was fitted last: the weights, (C,), largest first, and both Beta parameters, (C, 2, 2)."""
-    best = room.classes[_BEST, : room.facts[0]]
+    return _as_prior(room.classes[_BEST, : room.facts[0]])
+
+
+def fitted_by_number(room: Pool) -> dict[int, tuple[FloatArray, FloatArray, FloatArray]]:
+    """Return the prior of each number of classes that was tried, as `fitted_prior` does."""
+    return {n: _as_prior(room.kept[n - 1, :n]) for n in range(1, len(room.kept) + 1) if room.evidence[n] > -np.inf}
+
+
+def _as_prior(best: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     best = best[np.argsort(-best[:, _WEIGHT], kind="stable")]
     tilt, strength = (best[:, column::2].reshape(-1, 2, 2) for column in (1, 2))
     good, bad = (np.exp(strength) / (1.0 + np.exp(sign * tilt)) for sign in (-1.0, 1.0))
@@ -167,6 +177,7 @@ def _fit(room: Pool, visits: FloatArray, good: FloatArray, reach: int) -> int:
             if found > evidence[n]:
                 evidence[n] = found
                 _copy(now, classes[_TRIED])
+        _copy(classes[_TRIED], room.kept[n - 1])
         if evidence[n] > top + _ENOUGH:
             top, chosen = evidence[n], n
             _copy(classes[_TRIED], best)

@@ -40,6 +40,7 @@ from meritfair.engine.counting import Tally, new_tally
 from meritfair.engine.random import new_source, open_uniform, uniform
 from meritfair.engine.rounds import Rounds, new_rounds, note_pulled, set_free
 from meritfair.engine.selection import smallest
+from meritfair.engine.sight import NO_SIGHT, Sight
 
 
 class Choosing(NamedTuple):
@@ -68,6 +69,7 @@ class Steps(NamedTuple):
     present: WordArray  # bits for all pairs of an arm and a state, and a word for those that are never pulled
     accounts: Accounts
     rounds: Rounds
+    sight: Sight  # for plans that do not see everything
 
 
 class Groups(NamedTuple):
@@ -88,7 +90,13 @@ class StepPlan(NamedTuple):
     timing: Timing = NO_TIMING  # of a timed lottery
 
 
-def new_steps(n_arms: int, words: int, accounts: Accounts | None = None, rounds: Rounds | None = None) -> Steps:
+def new_steps(
+    n_arms: int,
+    words: int,
+    accounts: Accounts | None = None,
+    rounds: Rounds | None = None,
+    sight: Sight = NO_SIGHT,
+) -> Steps:
     """Return the room for that many arms, and for coins of that many words at a time; by default without rules."""
     states, actions, next_states, group_actions = np.zeros((4, n_arms), np.int64)
     index, scratch, group_index = np.zeros((3, n_arms))
@@ -96,7 +104,7 @@ def new_steps(n_arms: int, words: int, accounts: Accounts | None = None, rounds:
     present = np.zeros(-(-2 * n_arms // 64) + 1, np.uint64)
     numbers = states, actions, next_states, index, scratch, group_index, group_actions
     kept = accounts or new_accounts(n_arms), rounds or new_rounds(n_arms, (n_arms,))
-    return Steps(*numbers, coins, present, *kept)
+    return Steps(*numbers, coins, present, *kept, sight)
 
 
 def new_groups(groups: IntArray, quotas: IntArray) -> Groups:
@@ -196,7 +204,7 @@ def rank_by_turn(
 
 
 @inlined
-def _who_may(rounds: Rounds, index: FloatArray, step: int) -> int:
+def who_may(rounds: Rounds, index: FloatArray, step: int) -> int:
     """Give those who may not be pulled at a step an index of -inf, unless it is NaN; return how many may."""
     number = set_free(rounds.free, rounds.next_free, step)
     for arm in range(len(index)):
@@ -219,7 +227,7 @@ def play_by_index(plan: StepPlan, steps: Steps, rng: WordArray, budget: int, bit
         if choosing.explorer != 0:
             exploring = uniform(rng) < call_real(choosing.explorer, memory, step)
         call_void(choosing.ranker, memory, states, actions, step, exploring, steps.index)
-        number = _who_may(rounds, steps.index, step) if rounds.active else budget
+        number = who_may(rounds, steps.index, step) if rounds.active else budget
         number = min(number, rounds.budgets[step % len(rounds.budgets)])
         if number > 0:
             last = call_real(choosing.chooser, steps, plan.groups, rng, number, last)

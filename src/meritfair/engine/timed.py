@@ -120,7 +120,7 @@ def _look(now: FloatArray, by_state: FloatArray, states: WordArray, first: Any) 
 
 
 @inlined
-def _give(timing: Timing, book: Accounts, rounds: Rounds, number: int) -> None:
+def give_now(timing: Timing, book: Accounts, rounds: Rounds, number: int) -> None:
     """Find what each arm is given at a step, and enter it into the accounts."""
     set_bounds(book.low, book.high, book.account, book.due, timing.slack)
     narrow(book.low, book.high, book.floor_now, book.ceiling_now)
@@ -171,7 +171,7 @@ def _draw_systematically(actions: IntArray, given: FloatArray, order: IntArray, 
 
 
 @inlined
-def _find_due(plan: StepPlan, steps: Steps, budget: int, number: int, step: int) -> None:
+def find_due(plan: StepPlan, steps: Steps, budget: int, number: int, step: int) -> None:
     """Find what is due and wanted at steps with this budget, if that many arms are pulled."""
     timing, book, rounds = plan.timing, steps.accounts, steps.rounds
     highest, low, high = 1.0, book.low, book.high
@@ -184,7 +184,7 @@ def _find_due(plan: StepPlan, steps: Steps, budget: int, number: int, step: int)
 
 
 @inlined
-def _draw(plan: StepPlan, steps: Steps, rng: WordArray) -> None:
+def draw_given(plan: StepPlan, steps: Steps, rng: WordArray) -> None:
     """Draw who is pulled."""
     book = steps.accounts
     if plan.timing.design == rules.SYSTEMATIC:
@@ -204,12 +204,12 @@ def play_timed(plan: StepPlan, steps: Steps, rng: WordArray, _budget: int, bits:
         if rounds.active:
             number = min(budget, set_free(rounds.free, rounds.next_free, step))
         if budget != book.budget[0] or step == rounds.warmup or rounds.once:
-            _find_due(plan, steps, budget, number, step)
+            find_due(plan, steps, budget, number, step)
         _look(book.odds_now, book.odds, coins.states, h * blocks)
         _look(book.floor_now, book.floor, coins.states, h * blocks)
         _look(book.ceiling_now, book.ceiling, coins.states, h * blocks)
-        _give(timing, book, rounds, number)
-        _draw(plan, steps, rng)
+        give_now(timing, book, rounds, number)
+        draw_given(plan, steps, rng)
         if rounds.active:
             note_pulled(steps.actions, rounds.next_free, step, rounds.cooldown, rounds.once)
         pack(steps.actions, coins.pulls, h * blocks)

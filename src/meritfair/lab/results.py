@@ -26,6 +26,7 @@ from meritfair.core.texts import several
 from meritfair.lab.spec import Setting
 from meritfair.lab.store import DamagedShardError, Manifest, Store
 from meritfair.lab.tasks import CURVES, Outcome, by_setting
+from meritfair.model.observation import observed_text
 from meritfair.model.rules import budget_text
 from meritfair.simulation.bootstrap import Interval, interval_row, intervals
 from meritfair.simulation.columns import ACCOUNTS, COLUMNS
@@ -290,9 +291,10 @@ def _columns(outcome: Outcome, *, curves: bool) -> dict[str, Any]:
 def _in_order(setting: Setting) -> dict[str, Any]:
     """Return what a setting says, the most telling first; whether regret on exposures was asked for, its NaN tells.
 
-    Several budgets and rules are texts, empty if there are none.
+    Several budgets, rules, and how much is observed are texts, empty if there is nothing to say.
     """
     values = {name: value for name, value in setting.settings().items() if name != "exposure_regret"}
     values |= {"budgets": budget_text(setting.budgets), "rules": str(setting.rules)}
+    values["observed"] = observed_text(setting.observed)
     first = ("dataset", "n_arms", "budget", "policy", "merit", "episodes", "horizon")
     return {**{name: values[name] for name in first}, **values}

@@ -30,6 +30,7 @@ from meritfair.model.confidence import BALLS
 from meritfair.model.criterion import Confidence, Criterion
 from meritfair.model.exposure import DESIGNS, check_design
 from meritfair.model.merit import merit_from_text
+from meritfair.model.observation import Observation, check_observed
 from meritfair.model.rules import Budget, Rules, budget_text, check_budgets
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
@@ -80,6 +81,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("floor", "cap"), lambda name, x: check_number(name, x, 0, 1)),
     "delta": lambda name, x: check_number(name, x, 0, 1, open_ends=True),
     "rules": lambda _, x: _check_rules(x),
+    "observed": lambda _, x: check_observed(x),
     **dict.fromkeys(("authors", "same_arms", "carry_states", "exposure_regret"), check_flag),
 }
 
@@ -102,6 +104,7 @@ class _Common:
     same_arms: bool = False
     carry_states: bool = False
     rules: Rules = _NO_RULES
+    observed: Observation = 1.0
     exposure_regret: bool = False
     seed: int = 0
 
@@ -135,6 +138,8 @@ class Setting(_Common):
         The authors' own instances; all runs on one instance; states carry over between episodes.
     rules : Rules
         Who may be pulled; a mapping such as ``{"cooldown": 2}`` stands for them.
+    observed : float or "pulled"
+        The chance that a state is seen; or only the states of those who are pulled are.
     exposure_regret : bool
         Measure it also where that takes an integral for each episode.
     seed : int
@@ -223,6 +228,7 @@ class Setting(_Common):
             first_run=runs.start,
             rules=self.rules,
             carry_states=self.carry_states,
+            observed=self.observed,
             exposure_regret=self.exposure_regret,
             workers=1,
             criterion=self.criterion,

@@ -342,7 +342,7 @@ def _samples(settings: Iterable[Setting]) -> tuple[Setting, ...]:
         policy, own = split_settings(setting.policy)
         words = tuple(value for value in own.values() if isinstance(value, str))  # numbers choose nothing
         fairness = (split_settings(setting.merit)[0], setting.design, setting.ball, setting.exposure_regret)
-        timed = (setting.rules, len(setting.budgets) > 0, own.get("slack", 0) != 0)
+        timed = (setting.rules, setting.observed, len(setting.budgets) > 0, own.get("slack", 0) != 0)
         kinds.setdefault((policy, words, fairness, timed), []).append(setting)
 
     def pulls(setting: Setting) -> int:

@@ -43,7 +43,7 @@ _SOURCES = (
     *(f"core/{name}.py" for name in ("arrays", "checks", "errors", "parsing", "sealed", "seeding")),
     *(
         f"simulation/{name}.py"
-        for name in ("bootstrap", "metrics", "playables", "problem", "run", "runner", "simulate")
+        for name in ("bootstrap", "metrics", "playables", "problem", "run", "runner", "simulate", "watching")
     ),
     *("datasets/*.py", "engine/*.py", "model/*.py", "policies/*.py", "lab/spec.py", "lab/tasks.py"),
 )

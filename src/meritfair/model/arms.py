@@ -7,9 +7,10 @@ or not (0). All that sets it apart is the probability that its next state is goo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from meritfair.core.arrays import FloatArray, frozen
 from meritfair.core.checks import check_number, float_array
 from meritfair.core.errors import InputError
 from meritfair.model.benefit import benefit
+from meritfair.model.features import Features
 
 _SUM_TOLERANCE = 1e-9
 
@@ -33,6 +35,9 @@ class Arms:
         gets action a. With a fourth axis, its last entry is that and the two entries sum to 1.
     names : iterable of str, optional
         A different name for each arm; by default "arm-1", "arm-2" and so on.
+    features : Features or mapping of str to sequence, optional
+        What else is known of the arms: for each feature a value for each arm. They are carried along; simulations do
+        not use them, and files of arms do not keep them.
 
     Examples
     --------
@@ -45,8 +50,14 @@ class Arms:
 
     transitions: FloatArray
     names: tuple[str, ...]
+    features: Features | None
 
-    def __init__(self, transitions: npt.ArrayLike, names: Iterable[str] | None = None) -> None:
+    def __init__(
+        self,
+        transitions: npt.ArrayLike,
+        names: Iterable[str] | None = None,
+        features: Features | Mapping[str, Sequence[Any]] | None = None,
+    ) -> None:
         P = _good_next(float_array("transitions", transitions))
         labels = _usual_names(len(P)) if names is None else tuple(names)
         if names is not None:
@@ -54,6 +65,8 @@ class Arms:
         _check_probabilities(P, labels)
         object.__setattr__(self, "transitions", frozen(P))
         object.__setattr__(self, "names", labels)
+        columns = features.columns if isinstance(features, Features) else features
+        object.__setattr__(self, "features", None if columns is None else Features(columns, len(P)))
 
     @property
     def n_arms(self) -> int:
@@ -69,7 +82,8 @@ class Arms:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Arms):
             return NotImplemented
-        return self.names == other.names and np.array_equal(self.transitions, other.transitions)
+        same = self.names == other.names and self.features == other.features
+        return same and np.array_equal(self.transitions, other.transitions)
 
     def __hash__(self) -> int:
         return hash((self.names, self.transitions.tobytes()))
@@ -93,7 +107,7 @@ class Arms:
         0.01
         """
         bound = check_number("epsilon", epsilon, 0.0, 0.5)
-        return Arms(np.clip(self.transitions, bound, 1 - bound), self.names)
+        return Arms(np.clip(self.transitions, bound, 1 - bound), self.names, self.features)
 
 
 def _good_next(P: FloatArray) -> FloatArray:

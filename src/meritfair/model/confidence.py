@@ -53,6 +53,7 @@ from meritfair.core.checks import check_choice, check_number, check_whole, float
 from meritfair.core.deprecation import warn_renamed
 from meritfair.core.errors import InputError
 from meritfair.model.counts import Counts
+from meritfair.model.features import Features
 from meritfair.model.posterior import Prior, fit_prior, log_beta
 
 _STATES = 2
@@ -106,6 +107,8 @@ class Ball:
         Probability of failure allowed, strictly between 0 and 1.
     kind : {"paper", "bernstein", "kl"}
         How it is measured; the last two are tighter.
+    features : Features, optional
+        What else is known of the arms, if the counts are of one run; the estimate ``pooled`` looks at it.
 
     Examples
     --------
@@ -122,6 +125,7 @@ class Ball:
     episode: int
     delta: float = 0.01
     kind: str = "paper"
+    features: Features | None = None
 
     def __post_init__(self) -> None:
         check_choice("ball", self.kind, BALLS)
@@ -204,13 +208,22 @@ class Ball:
             case "mean":
                 point = self.counts.mean
             case "pooled":
-                point = _each_run(self.counts, lambda seen, _: fit_prior(seen).posterior(seen).mean)
+                point = _each_run(self.counts, lambda seen, _: _pooled(seen, self.features).posterior(seen).mean)
             case _:
                 if len(rngs) != len(self.counts.visits.reshape(-1, *self.counts.visits.shape[-3:])):
                     raise InputError("the estimate 'thompson' needs a generator for each run")
                 draw = Prior.uniform().posterior
                 point = _each_run(self.counts, lambda seen, run: draw(seen).draw(rngs[run])[0])
         return np.clip(point, self.lower, self.upper)
+
+
+def _pooled(counts: Counts, features: Features | None) -> Prior:
+    """Return the prior of these arms that is fitted to all of them."""
+    if features is None:
+        return fit_prior(counts)
+    from meritfair.model.feature_prior import fit_feature_prior  # takes a while to load
+
+    return fit_feature_prior(counts, features).of(features)
 
 
 def _each_run(counts: Counts, make: Callable[[Counts, int], FloatArray]) -> FloatArray:

@@ -51,6 +51,7 @@ from meritfair.model.posterior import Posterior, Prior
 
 _STEPS = 2000  # of EM, at most
 _ENOUGH = 1e-11  # a step that moves no probability by more is the last
+_LEAST = 1e-9  # information, where there is none
 _BURN_IN = 30  # turns of data augmentation before the first draw
 _TOGETHER = 500  # arms that share a random number generator
 
@@ -142,7 +143,13 @@ class Filled:
 
 
 def fill(
-    counts: Counts, gaps: Gaps, prior_good: FloatArray | float = 1.0, prior_bad: FloatArray | float = 1.0
+    counts: Counts,
+    gaps: Gaps,
+    prior_good: FloatArray | float = 1.0,
+    prior_bad: FloatArray | float = 1.0,
+    first: FloatArray | None = None,
+    steps: int = _STEPS,
+    enough: float = _ENOUGH,
 ) -> Filled:
     """Return what is known of arms of which these complete outcomes and these gaps were observed.
 
@@ -153,6 +160,12 @@ def fill(
     gaps : Gaps
     prior_good, prior_bad : float or ndarray, shape (N, 2, 2)
         What was known before: the alpha and beta of the module's formula.
+    first : ndarray, shape (N, 2, 2), optional
+        Where EM begins, such as where it was before more was observed; by default at what the complete outcomes say.
+    steps : int
+        Steps of EM, at most.
+    enough : float
+        A step that moves no probability by more is the last.
     """
     N = counts.n_arms
     seen = _outcomes(counts.good, counts.visits - counts.good)
@@ -160,8 +173,10 @@ def fill(
     points = (seen[:, GOOD] + prior[:, GOOD]) / (seen + prior).sum(axis=1)
     if not len(gaps):
         return Filled(frozen(points.reshape(N, 2, 2)), counts, counts)
+    if first is not None:
+        points = np.array(first, np.float64).reshape(N, 4)
     arrays, expected = gaps.arrays(N), np.zeros_like(seen)
-    climb(arrays, seen, prior, points, gaps.room, expected, _STEPS, _ENOUGH)
+    climb(arrays, seen, prior, points, gaps.room, expected, steps, enough)
     information = _information(arrays, points, seen + prior)
     effective = _effective(points, expected, prior, information)
     return Filled(frozen(points.reshape(N, 2, 2)), _counts(expected), _counts(effective))
@@ -197,6 +212,7 @@ def _effective(points: FloatArray, expected: FloatArray, prior: FloatArray, info
     """Return outcomes that would leave the same variances, between none and those expected, in the same ratio."""
     scale = np.sqrt(points * (1 - points))
     scaled = information * scale[:, :, None] * scale[:, None, :]  # about as large as counts
+    scaled[np.linalg.det(scaled) == 0] += _LEAST * np.eye(4)  # at a saddle point nothing may be known in one direction
     variance = np.linalg.inv(scaled)[:, range(4), range(4)]
     before = prior.sum(axis=1)
     visits = np.where(variance > 0, 1 / variance, 0.0) - before
@@ -250,5 +266,5 @@ def posterior(prior: Prior, counts: Counts, gaps: Gaps, effective: Counts | None
     if not len(gaps):
         return prior.posterior(counts)
     known = prior.posterior(fill(counts, gaps).effective if effective is None else effective)
-    weights = np.broadcast_to(prior.weights, known.weights.shape)
+    weights = prior.posterior(Counts.none(counts.n_arms)).weights
     return FilledPosterior(known.weights, known.good, known.bad, prior, counts, gaps, weights)

@@ -90,14 +90,18 @@ class Prior:
 
     def posterior(self, counts: Counts) -> Posterior:
         """Return what is known after the counts, whose leading axes are kept."""
+        with np.errstate(divide="ignore"):
+            return self._posterior(counts, np.log(self.weights))
+
+    def _posterior(self, counts: Counts, log_weights: FloatArray) -> Posterior:
+        """Return what is known after the counts, with weights for all arms, (C,), or for each, (N, C)."""
         seen_good = counts.good[..., None, :, :]
         seen_bad = (counts.visits - counts.good)[..., None, :, :]
         good, bad = self.good + seen_good, self.bad + seen_bad
         if self.classes == 1:
             return Posterior(np.ones(good.shape[:-2]), good, bad)
         evidence = (log_beta(good, bad) - log_beta(self.good, self.bad)).sum(axis=(-2, -1))
-        with np.errstate(divide="ignore"):
-            log_odds = np.log(self.weights) + evidence
+        log_odds = log_weights + evidence
         odds = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))
         return Posterior(odds / odds.sum(axis=-1, keepdims=True), good, bad)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy.typing as npt
@@ -15,10 +15,11 @@ from meritfair.core.errors import InputError
 from meritfair.datasets.logs import StateLog
 from meritfair.engine.rules import Rule
 from meritfair.model.criterion import Confidence, Criterion, plain
+from meritfair.model.features import Features
 from meritfair.model.rules import Rules, check_rules
 from meritfair.policies.learner import Learner
 from meritfair.policies.plans import Plan
-from meritfair.policies.record import Record, first_arms
+from meritfair.policies.record import Record, enrolled, first_arms
 from meritfair.policies.view import KNOWN, KNOWN_OR_ESTIMATED, View
 
 
@@ -70,6 +71,7 @@ class Policy(ABC):
         history: StateLog | None = None,
         rules: Rules | None = None,
         forget: float = 1.0,
+        features: Features | Mapping[str, Any] | None = None,
     ) -> Learner:
         """Start live use of the policy: a learner that chooses round by round.
 
@@ -94,6 +96,10 @@ class Policy(ABC):
             join.
         rules : Rules, optional
             Who may be pulled, besides those who are away; by default everyone.
+        features : Features or mapping of str to sequence, optional
+            What is known of the arms from when they enrolled, such as ``{"age": [34, 61]}``: for each feature a value
+            for each arm, in order or by name. By default those of `history`, if it has any. Policies with the estimate
+            ``pooled`` look at them; others do not.
         forget : float
             What an outcome is worth one round later, above 0 and at most 1: with 0.98, one of 35 rounds ago counts
             half. For people who change; 1 forgets nothing.
@@ -102,6 +108,7 @@ class Policy(ABC):
         found, rows = first_arms(n_arms, names, transitions, history)
         record = Record.new(found, rows, budget, seed, horizon, check_rules(rules), forget)
         record.rules.check(len(rows), record.budget, self.criterion)
+        record.features = enrolled(found, features, history)
         return Learner(self, record, history=history)
 
     def settings(self) -> dict[str, Any]:

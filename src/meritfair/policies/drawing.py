@@ -36,6 +36,12 @@ class Situation:
     free: BoolArray  # who of those available may be pulled by the rules
     entitled: BoolArray  # who is due something
     most_due: float = 1.0  # at this step, by the rules
+    believed: FloatArray | None = None  # how likely each arm is good, where its state is not known; None is 1/2
+
+    @property
+    def belief(self) -> FloatArray:
+        """The probability that each arm is good, shape (N,): 0 or 1 where its state is known."""
+        return np.where(self.states < 0, 0.5 if self.believed is None else self.believed, self.states)
 
     @classmethod
     def start(cls, names: tuple[str, ...], states: IntArray) -> Situation:
@@ -160,6 +166,21 @@ class Ranking:
             if len(level):
                 pulled[rng.choice(level, round(float(exposure[level].sum())), replace=False)] = True
         return np.asarray(pulled)
+
+
+def at_belief(bad: FloatArray, good: FloatArray, belief: FloatArray) -> FloatArray:
+    """Return what lies between the values of both states; -inf in a state that is possible is -inf.
+
+    Examples
+    --------
+    >>> at_belief(np.array([1.0, 1.0, -np.inf]), np.array([3.0, 3.0, 3.0]), np.array([0.0, 0.5, 0.9]))
+    array([  1.,   2., -inf])
+    """
+    with np.errstate(invalid="ignore"):
+        between = (1 - belief) * bad + belief * good
+    never = (bad == -np.inf) | (good == -np.inf)
+    between = np.where(never, -np.inf, between)
+    return np.where((belief == 0) | (bad == good), bad, np.where(belief == 1, good, between))
 
 
 def _largest(index: FloatArray, budget: IntArray) -> tuple[BoolArray, BoolArray]:

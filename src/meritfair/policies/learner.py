@@ -39,15 +39,17 @@ from meritfair.core.storage import check_suffix
 from meritfair.datasets.logs import StateLog
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
+from meritfair.model.features import Features
 from meritfair.model.rules import Budget, Rules
 from meritfair.policies import learner_file
+from meritfair.policies.beliefs import arms_behind, beliefs
 from meritfair.policies.by_name import UNKNOWN, Bits, bits
 from meritfair.policies.drawing import Observed, Situation
 from meritfair.policies.plans import Plan, check_plan
 from meritfair.policies.record import Origin, Record, as_list, check_names, generator
 from meritfair.policies.rows import Known, Rows, part
 from meritfair.policies.timed import with_accounts
-from meritfair.policies.track import is_complete, merged, of_gaps, parts, slot
+from meritfair.policies.track import is_complete, last_known, merged, of_gaps, parts, slot
 from meritfair.policies.view import Planner, View
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -135,7 +137,7 @@ class Learner:
         self._origin = origin  # of the plan; None if that was only tried, and will not be followed
         self._check_memory()
         if origin is not None:
-            self._plan = self._plan_from(origin, generator(origin.rng))
+            self._plan = self._plan_from(origin, generator(origin.rng), self.features)
         for each in record.cycle:
             self._check_quotas(self._plan, each)
         if history is not None:
@@ -204,6 +206,12 @@ class Learner:
             return self._record.arms.counts
 
     @property
+    def features(self) -> Features | None:
+        """What is known of the arms from when they enrolled; None if no feature was ever given."""
+        with self._lock:
+            return self._record.features.features_of(self._record.names)
+
+    @property
     def effective_counts(self) -> Counts:
         """What plans are made from: the complete outcomes, with what is known across gaps (`meritfair.model.gaps`)."""
         with self._lock:
@@ -221,8 +229,8 @@ class Learner:
         Parameters
         ----------
         states : array_like of {0, 1}, shape (N,), or by name, optional
-            The states of the arms now; None, NaN or -1 where a state is not known. Policies that look at states need
-            those of all available arms.
+            The states of the arms now; None, NaN or -1 where a state is not known. There a policy that looks at states
+            works on the probability that the arm is good (:mod:`meritfair.policies.beliefs`).
         available : array_like of bool, shape (N,), or by name, optional
             Who can be pulled; by default everyone. It must be given for each arm. If fewer than the budget are
             available, all of them are pulled; by a plan with quotas, of each group no more than its quota.
@@ -240,13 +248,13 @@ class Learner:
         rng, memory = generator(record.rng.bit_generator.state), rows.memory
         if origin is None or record.round % record.horizon == 0:
             origin = self._origin_now(record.known(), now)
-            plan = self._plan_from(origin, rng)
+            plan = self._plan_from(origin, rng, self.features)
             memory = plan.begin(memory)
         spent = record.budget_now if budget is None else check_whole("budget", budget, 0)
         self._check_quotas(plan, spent)
         here = self._situation(now, can, memory, record.most_due(spent))
-        if plan.needs_states:
-            self._check_known(now, here.free)
+        if plan.looks_at_states and (now == UNKNOWN).any():
+            here = dataclasses.replace(here, believed=self._believed(plan, origin.rows))
         played = with_accounts(plan) if record.rules or rows.account.any() else plan
         step = played.play(here, spent, rng)
         # only now does anything change
@@ -294,11 +302,10 @@ class Learner:
             )
         return can.astype(np.bool_)
 
-    def _check_known(self, states: IntArray, available: BoolArray) -> None:
-        missing = np.flatnonzero((states == UNKNOWN) & available)
-        if len(missing):
-            name = self.names[missing[0]]
-            raise InputError(f"the policy {self.policy.name} looks at states: that of {name!r} must be known")
+    def _believed(self, plan: Plan, rows: Known) -> FloatArray:
+        """Return how likely each arm is good, by what was seen of it last and done since; `rows` has the counts."""
+        arms = arms_behind(plan, rows.counts, rows.truth, self.policy.oracle)
+        return beliefs(arms, *last_known(self._record.arms.track[:, self._record.before :]))  # not of records before
 
     # ---- planning
 
@@ -307,12 +314,13 @@ class Learner:
         episode, state = self.round // self.horizon + 1, self._record.rng.bit_generator.state
         return Origin(episode, self.round, rows, states, state)
 
-    def _plan_from(self, origin: Origin, rng: np.random.Generator) -> Plan:
+    def _plan_from(self, origin: Origin, rng: np.random.Generator, features: Features | None = None) -> Plan:
         """Return the plan that the policy makes from this."""
         rows, budget = origin.rows, self._largest_budget(len(origin.rows))
         if self.policy.oracle and np.isnan(rows.truth).any():
             raise InputError(f"the policy {self.policy.name} knows the true arms: give their transitions")
-        view = View(rows.counts, origin.episode, budget, rows.truth, (rng,), origin.states, rows.memory, origin.round)
+        before = origin.states, rows.memory, origin.round, features
+        view = View(rows.counts, origin.episode, budget, rows.truth, (rng,), *before)
         return check_plan(self.policy.plan(view), len(rows), budget)
 
     def _largest_budget(self, n_arms: int) -> int:
@@ -416,11 +424,26 @@ class Learner:
     # ---- who is there
 
     @_one_at_a_time
-    def join(self, names: int | str | Iterable[str] = 1, transitions: npt.ArrayLike | None = None) -> tuple[str, ...]:
+    def join(
+        self,
+        names: int | str | Iterable[str] = 1,
+        transitions: npt.ArrayLike | None = None,
+        *,
+        features: Features | Mapping[str, Any] | None = None,
+    ) -> tuple[str, ...]:
         """Let arms join, by name or by number; they come last in all arrays. Return their names.
 
-        Who has left and joins again by the same name has all that was known of them. Nothing is known of the others,
-        and in a rotation they are next. Oracles need the transitions of those they do not know.
+        Who has left and joins again by the same name has all that was known of them. Of the others only the features
+        are known, and in a rotation they are next. Oracles need the transitions of those they do not know.
+
+        Parameters
+        ----------
+        names : int, str or iterable of str
+        transitions : array_like, shape (N, 2, 2), optional
+            The true arms, of those who join.
+        features : Features or mapping of str to sequence, optional
+            For each feature a value for each of those who join, in order or by name; for one arm the value alone. One
+            that is not given is missing; of those who join again it stays as it was.
         """
         record, new = self._record, self._new_names(names)
         everyone = (*record.names, *new)
@@ -430,10 +453,12 @@ class Learner:
         rows.note_joined(record.round)
         if transitions is not None:
             rows.truth[self.n_arms :] = Arms(transitions, new).transitions
+        enrolled = record.features.with_features(new, features)
         tried = self._tried(rows)
         rows.memory = _joined_memory(parts, tried.begin())
         self._change_arms(everyone, rows, tried)
         record.numbered += len(new)
+        record.features = enrolled
         record.departed = {name: kept for name, kept in record.departed.items() if name not in new}
         return new
 
@@ -464,9 +489,11 @@ class Learner:
             tried = self._tried(rows)
             if not forget:
                 record.departed.update((record.names[place], record.arms.only([place])) for place in places)
+            gone |= {record.names[place] for place in places if forget}
             self._change_arms(tuple(record.names[place] for place in stay), rows, tried)
         for name in gone:
-            del record.departed[name]
+            record.departed.pop(name, None)
+        record.features = record.features.without(gone)
         self._changed = True
 
     def _places(self, arms: list[Any]) -> list[int]:

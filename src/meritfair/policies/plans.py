@@ -30,7 +30,7 @@ from meritfair.engine.rules import ROTATION, SEQUENTIAL
 from meritfair.model.allocation import check_bounds, fitting_bounds
 from meritfair.model.draws import draw, draw_exposures
 from meritfair.model.exposure import DESIGNS, check_design, fair_exposure, merit_share, takes_integral
-from meritfair.policies.drawing import Observed, Ranking, Situation, Step
+from meritfair.policies.drawing import Observed, Ranking, Situation, Step, at_belief
 
 _SMALLEST = 1e-300  # a merit must be positive
 
@@ -114,17 +114,23 @@ class Plan(ABC):
         """
         raise NotImplementedError(f"a {type(self).__name__} is not played step by step")
 
+    def belief_functions(self, memory: FloatArray | None) -> StepFunctions:
+        """Return what the engine calls at each step where not every state is seen."""
+        from meritfair.engine.partial import play_on_beliefs
+
+        return self.step_functions(memory, restricted=True)._replace(play=play_on_beliefs)
+
     # ---- live
 
     @property
     def looks_at_states(self) -> bool:
-        """Whether who is pulled depends on the states of the arms."""
+        """Whether who is pulled depends on the states of the arms; on how likely each is, where they are not known."""
         return False
 
     @property
-    def needs_states(self) -> bool:
-        """Whether it can be played only if the states of all available arms are known."""
-        return self.looks_at_states
+    def point(self) -> FloatArray | None:
+        """The arms that it was made for, shape (..., N, 2, 2), if it says so: beliefs of states follow from them."""
+        return None
 
     @property
     def takes_any_budget(self) -> bool:
@@ -239,6 +245,8 @@ class Lottery(Plan):
 class PriorityTable(Plan):
     """Pull the K arms with the largest index at their current state; ties at random.
 
+    Of an arm whose state is not known, the index is the mean over both states by how likely each is.
+
     Parameters
     ----------
     index : ndarray, shape (..., N, 2)
@@ -328,8 +336,11 @@ class PriorityTable(Plan):
         choose = choose_softly if self.soft else choose_top if self.groups is None else choose_in_groups
         return StepFunctions(play_by_index, self.index, rank_by_table, choose, groups=self.groups, quotas=self.quotas)
 
+    def belief_functions(self, memory: FloatArray | None) -> StepFunctions:
+        return super().belief_functions(memory)._replace(rank=None)
+
     def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
-        index = np.where(now.states == 1, self.index[..., 1], self.index[..., 0])
+        index = at_belief(self.index[..., 0], self.index[..., 1], now.belief)
         if self.soft:
             return now.draw(Lottery(np.maximum(np.exp(index - index.max()), _SMALLEST)), budget, rng)
         return now.draw(self._ranking(index), budget, rng)

@@ -18,6 +18,7 @@ from meritfair.model.arms import Arms
 from meritfair.model.counts import check_forget
 from meritfair.model.gaps import Gaps, fill
 from meritfair.model.rules import Budget, Rules, check_budgets
+from meritfair.policies.enrolment import Enrolment
 from meritfair.policies.learner_file import Saves, saves_of
 from meritfair.policies.rows import Known, Rows, array_of, part
 from meritfair.policies.track import gaps_of
@@ -64,6 +65,7 @@ class Record:
     rules: Rules = field(default_factory=Rules)
     forget: float = 1.0  # what an outcome is worth one round later
     before: int = 0  # columns of tracks before that of the first round, for gaps of the history
+    features: Enrolment = field(default_factory=Enrolment)  # also of those who have left
 
     @classmethod
     def new(
@@ -121,6 +123,7 @@ class Record:
             "departed": {name: rows.to_dict() for name, rows in self.departed.items()},
             "saves": [list(each) for each in self.saves],
             "rules": self.rules.settings(),
+            "features": self.features.to_dict(),
         }
 
     @classmethod
@@ -148,6 +151,7 @@ class Record:
             rules=Rules.from_settings(part(values, "rules")),
             forget=check_forget(part(values, "forget")),
             before=check_whole("before", part(values, "before"), 0, 2**31),
+            features=Enrolment.from_dict(values.get("features"), (*names, *departed)),
         )
         for rows in (arms, *record.departed.values()):
             check_whole("the last round reported", rows.last_reported, 0, record.round)
@@ -171,6 +175,13 @@ def first_arms(
     if n_arms is not None and arms.n_arms != number:
         raise InputError(f"transitions must hold the {number} arms, got {arms.n_arms}")
     return arms.names, Rows.none(arms.n_arms, None if transitions is None else arms.transitions)
+
+
+def enrolled(names: tuple[str, ...], features: Any, history: StateLog | None) -> Enrolment:
+    """Return the features that are given or, where none are, those of the history."""
+    if features is not None or history is None or not history.features:
+        return Enrolment().with_features(names, features)
+    return Enrolment().with_features(history.arms, history.features)
 
 
 def check_names(names: tuple[str, ...]) -> None:

@@ -18,6 +18,8 @@ from meritfair.policies.plans import Plan, StepFunctions
 class StepLearner(Plan):
     """Rank the arms anew at every step, pull the K largest (ties at random), and learn from what happened.
 
+    An arm whose state is not known is ranked as if it were in the more likely one, the bad one if both are as likely.
+
     The functions are compiled with Numba: loops over arms and plain arithmetic. They keep what they know in `memory`,
     which is passed on from step to step and from episode to episode.
 
@@ -31,7 +33,7 @@ class StepLearner(Plan):
         through the whole run. It draws no random numbers, and may change `memory`.
     learn : callable, optional
         ``learn(memory, states, actions, next_states)`` changes `memory`, when the states after the step are known. In
-        live use it is called with the rows of those arms whose outcome was seen.
+        live use, and where not every state is seen, it is called with the rows of those arms whose outcome was seen.
     explore : callable, optional
         ``explore(memory, step)`` returns the probability that `exploring` is True at this step; without it, it never
         is.
@@ -89,7 +91,7 @@ class StepLearner(Plan):
 
     def _ranking(self, now: Situation, memory: FloatArray, exploring: bool) -> Ranking:
         index = np.full(self.n_arms, np.nan)
-        states = np.maximum(now.states, 0)  # those who may not be pulled may be in any
+        states = (now.belief > 0.5).astype(np.int64)  # where it is not known, the more likely one
         self.rank(memory, states, now.last_actions, now.step, exploring, index)
         missing = np.flatnonzero(np.isnan(index))
         if len(missing):

@@ -5,6 +5,10 @@ on its account :math:`d_i`, what it was due less what it was given so far: :mod:
 arms are drawn with exactly the given exposures. So nobody is ever ahead or behind by more than `slack` pulls, whatever
 the states do, and however wrong the estimates are. With a slack of 0 it is the lottery itself.
 
+Where a state is not known, what is wanted is the mean over both states by how likely each is: of the log odds, and of
+the bounds between which arms are given something to learn from. Neither what is due nor how accounts are kept depends
+on it, so they stay within the slack.
+
 Where a rule forbids to pull someone who is due something, the account leaves the slack, and comes back as fast as
 exposures between 0 and 1 allow.
 """
@@ -24,7 +28,7 @@ from meritfair.core.errors import InputError
 from meritfair.engine.rules import SEQUENTIAL
 from meritfair.model.accounts import account_pull, check_slack, given_exposure, wanted_odds
 from meritfair.model.draws import draw_exposures
-from meritfair.policies.drawing import Situation, Step
+from meritfair.policies.drawing import Situation, Step, at_belief
 from meritfair.policies.plans import Lottery, Plan, StepFunctions
 
 
@@ -103,8 +107,8 @@ class TimedLottery(Plan):
         return self.transitions is not None
 
     @property
-    def needs_states(self) -> bool:
-        return False  # who is in an unknown state is given what is due
+    def point(self) -> FloatArray | None:
+        return self.transitions
 
     def step_functions(self, memory: FloatArray | None, *, restricted: bool = False) -> StepFunctions:  # noqa: ARG002
         from meritfair.engine.timed import play_timed
@@ -118,6 +122,11 @@ class TimedLottery(Plan):
         how = (self.slack, account_pull(self.slack), self.drawn_by, self.looks_at_states)
         return StepFunctions(play_timed, np.zeros((self.n_arms, 1)), timing=(*rows, *how))
 
+    def belief_functions(self, memory: FloatArray | None) -> StepFunctions:
+        from meritfair.engine.partial import play_timed_on_beliefs
+
+        return self.step_functions(memory)._replace(play=play_timed_on_beliefs)
+
     def play(self, now: Situation, budget: int, rng: np.random.Generator) -> Step:
         most = min(budget, int(now.free.sum()))
         due = _in_all(self.lottery.due(now.entitled, budget, now.most_due), most)
@@ -127,15 +136,20 @@ class TimedLottery(Plan):
         return Step(given, pulled, now.memory, due)
 
     def _wanted(self, due: FloatArray, now: Situation) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the odds that are wanted for each arm at its state, and between which bounds.
+        """Return the odds that are wanted for each arm at its belief, and between which bounds.
 
-        Who is in an unknown state is wanted as due.
+        The logarithm of the odds, and both bounds, are means over its states.
         """
-        arm, state, unknown = np.arange(len(due)), np.maximum(now.states, 0), now.states < 0
-        odds = wanted_odds(self.transitions, due)[arm, state]
-        odds[unknown] = wanted_odds(None, due[unknown])[:, 0]
-        cells = np.broadcast_to(np.asarray(self.explore), (len(due), 2, 2))[arm, state]
-        return odds, cells[:, 1] * due, 1 - cells[:, 0] * (1 - due)
+        odds, belief = wanted_odds(self.transitions, due), now.belief
+        cells = np.broadcast_to(np.asarray(self.explore), (len(due), 2, 2))
+        cells = at_belief(cells[:, 0], cells[:, 1], belief[:, None])
+        return _odds_at(odds[:, 0], odds[:, 1], belief), cells[:, 1] * due, 1 - cells[:, 0] * (1 - due)
+
+
+def _odds_at(bad: FloatArray, good: FloatArray, belief: FloatArray) -> FloatArray:
+    """Return the odds between those of both states, whose logarithm is the mean."""
+    between = np.exp((1 - belief) * np.log(bad) + belief * np.log(good))
+    return np.where((belief == 0) | (bad == good), bad, np.where(belief == 1, good, between))
 
 
 def _in_all(due: FloatArray, number: int) -> FloatArray:

@@ -84,13 +84,13 @@ def gaps_of(track: AnyArray, ages: FloatArray | None = None, forget: float = 1.0
 def last_known(track: AnyArray) -> tuple[IntArray, IntArray]:
     """Return for each arm the last state that is known, shape (N,), and the actions since, shape (N, R).
 
-    Actions are -1 up to the last known state, and where they are not known.
+    Actions are -1 up to the last known state. Where they are not known, as the arm was away, it was not pulled: 0.
     """
     before, _, actions = _filled(track)
     N, R = track.shape
     backwards = before[:, ::-1] >= 0
     at = np.where(backwards.any(axis=1), R - np.argmax(backwards, axis=1), 0)
-    since = np.where(np.arange(R) >= at[:, None], actions, _UNKNOWN)
+    since = np.where(np.arange(R) >= at[:, None], np.maximum(actions, 0), _UNKNOWN)
     return before[np.arange(N), at], since
 
 

@@ -11,6 +11,7 @@ from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.deprecation import Renamed
 from meritfair.model.confidence import ESTIMATES, Ball
 from meritfair.model.counts import Counts
+from meritfair.model.features import Features
 from meritfair.policies.plans import Plan
 
 KNOWN = "known"
@@ -35,11 +36,13 @@ class View:
     rngs : tuple of Generator
         Random number generators for the plan, one for each run.
     states : ndarray of int, shape (..., N), optional
-        The state that each arm starts the episode in; in live use -1 where it is not known.
+        The state that each arm starts the episode in; -1 where it is not known, live or where not all is observed.
     memory : ndarray, shape (..., N, m), optional
         The memory of a step learner at the end of the last episode; None at the first.
     step : int
         How many steps were played before this episode.
+    features : Features, optional
+        What is known of the arms from when they enrolled, in live use; the estimate ``pooled`` looks at it.
     """
 
     counts: Counts
@@ -50,12 +53,13 @@ class View:
     states: IntArray | None = None
     memory: FloatArray | None = None
     step: int = 0
+    features: Features | None = None
 
     def estimated_transitions(self, estimate: str, delta: float = 0.01, ball: str = "paper") -> FloatArray:
         """Return the arms that a policy plans for: the true ones if they are ``known``, else a point of the ball."""
         if estimate == KNOWN:
             return self.true_transitions
-        return Ball(self.counts, self.episode, delta, ball).estimate(estimate, self.rngs)
+        return Ball(self.counts, self.episode, delta, ball, self.features).estimate(estimate, self.rngs)
 
     @property
     def n_arms(self) -> int:

@@ -38,6 +38,7 @@ from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_
 from meritfair.core.texts import several
 from meritfair.model.arms import Arms
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
+from meritfair.model.observation import Observation
 from meritfair.model.rules import Rules
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
@@ -268,6 +269,7 @@ def compare(
     criterion: Criterion = _PAPER,
     confidence: Confidence = _CONFIDENCE,
     rules: Rules | None = None,
+    observed: Observation | None = None,
     slack: Sequence[float] | None = None,
     against: str | None = None,
     workers: int | None = None,
@@ -285,7 +287,7 @@ def compare(
         One that cannot be played with these arms, this budget and these rules is an error, before others are played.
         By default all policies there are, and ``recommended``: merit-fair with estimate mean, design exact and
         slack 2. Those that cannot be played are skipped: `Comparison.skipped` says which, and why.
-    budget, episodes, horizon, runs, seed, carry_states, rules, workers
+    budget, episodes, horizon, runs, seed, carry_states, rules, observed, workers
         As for `simulate`.
     criterion : Criterion
         What counts as fair, the same for all; by default the paper's. Policies given by name take over what it changes,
@@ -320,6 +322,7 @@ def compare(
     each = arms if isinstance(arms, Arms) else sets
     shared: dict[str, Any] = {"budget": budget, "horizon": horizon, "carry_states": carry_states, "workers": workers}
     shared |= {"seed": fresh_seed(seed), "criterion": criterion, "confidence": confidence, "rules": rules}
+    shared["observed"] = observed
     whole: dict[str, Any] = {**shared, "episodes": episodes, "runs": runs}
     none, best = registry.create(_NONE), registry.create(_BEST)
     others = {label: policy for label, policy in players.items() if policy not in (none, best)}

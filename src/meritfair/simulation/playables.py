@@ -3,6 +3,7 @@
 ==================  ================================================================================================
 `Learned`           the engine plans before each episode, and draws 64 steps at a time
 `OpenLoop`          a lottery or a rotation, drawn 64 steps at a time
+`Drawn`             the same, kept step by step, where not every state is seen
 `StepByStep`        a priority table or a step learner, which choose at each step
 `Timed`             a timed lottery: exposures by state and account, drawn at each step
 `LearnedTimed`      the same, if the engine plans before each episode
@@ -35,6 +36,7 @@ from meritfair.engine.episodes import (
     stages,
     tightener,
 )
+from meritfair.engine.partial import play_drawn, play_on_beliefs
 from meritfair.engine.rules import (
     EXACT,
     FIXED,
@@ -46,6 +48,7 @@ from meritfair.engine.rules import (
     BallRule,
     Rule,
 )
+from meritfair.engine.sight import NO_SIGHT, Sight
 from meritfair.engine.steps import (
     NO_GROUPS,
     NO_ORDER,
@@ -59,6 +62,7 @@ from meritfair.engine.steps import (
 from meritfair.engine.timed import play_timed
 from meritfair.model.accounts import account_pull
 from meritfair.model.criterion import Criterion
+from meritfair.model.observation import PULLED
 from meritfair.policies.plans import Lottery, Plan, StepFunctions
 from meritfair.policies.timed import TimedLottery, with_accounts
 from meritfair.simulation.problem import Problem
@@ -124,6 +128,16 @@ class OpenLoop:
 
 
 @dataclass(frozen=True)
+class Drawn(OpenLoop):
+    """The same, where it has to be known who was where, as not every state is seen."""
+
+    def play_episode(self, t: int, run: int, settings: RunSettings, at: Episode) -> None:
+        how, weights = choosing(play=play_on_beliefs), self.shares.weights[run]
+        play_drawn(settings, self.stages, how, weights, at.state, at.steps, at.measures, at.pulled, t)
+        at.state.accounts.total[:] += at.pulled
+
+
+@dataclass(frozen=True)
 class StepByStep:
     """A priority table or a step learner: it chooses at each step."""
 
@@ -182,9 +196,9 @@ class LearnedTimed(Learned):
 Playable: TypeAlias = Learned | OpenLoop | StepByStep | Timed
 
 
-def room_for_steps(state: RunState) -> Steps:
+def room_for_steps(state: RunState, sight: Sight = NO_SIGHT) -> Steps:
     """Return room for plans that choose at each step."""
-    return new_steps(len(state.chains.state), state.at_once, state.accounts, state.rounds)
+    return new_steps(len(state.chains.state), state.at_once, state.accounts, state.rounds, sight)
 
 
 def _check_reward(reward: int) -> None:
@@ -224,14 +238,27 @@ def playable(plan: Plan, problem: Problem, memory: FloatArray | None = None) -> 
     fixed = Rule(FIXED, OPTIMISTIC, plan.drawn_by, problem.confidence.rule(), NO_MERIT)
     if weights is not None:
         rows = (_rows(np.asarray(x), (runs, N)) for x in (weights, plan.share(K), exposure_of(plan, problem)))
-        return OpenLoop(fixed, stages(N, K, plan.drawn_by), Shares(*rows))
-    steps = plan.step_functions(memory, restricted=problem.restricted)
+        return (OpenLoop if problem.sees_all else Drawn)(fixed, stages(N, K, plan.drawn_by), Shares(*rows))
+    steps = _step_functions(plan, problem, memory)
     known = _rows(steps.memory, (runs, *steps.memory.shape[-2:]))
     plans = _step_plans(steps, known, N)
     if steps.timing is None:
         return StepByStep(plans, known if steps.remembers else None)
     rows = (_rows(np.asarray(x), (runs, N)) for x in (plan.exposure(K), plan.share(K), plan.exposure(K)))
     return Timed(fixed, plans, Shares(*rows))
+
+
+def _step_functions(plan: Plan, problem: Problem, memory: FloatArray | None) -> StepFunctions:
+    """Return what the engine calls at each step, by what is seen of the states."""
+    if problem.sees_all:
+        return plan.step_functions(memory, restricted=problem.restricted)
+    steps = plan.belief_functions(memory)
+    if steps.learn is not None and problem.observed == PULLED:
+        raise InputError(
+            "a policy that learns from single transitions needs some without a pull, "
+            "and with observed='pulled' both ends of such a transition are never seen"
+        )
+    return steps
 
 
 def _restricted(plan: Plan, problem: Problem) -> Plan:

@@ -8,6 +8,7 @@ from typing import Any
 from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.model.counts import Counts
 from meritfair.model.criterion import Confidence, Criterion, plain
+from meritfair.model.observation import Observation
 from meritfair.model.rules import Budget, Rules
 
 
@@ -29,6 +30,12 @@ class Problem:
     first_run: int = 0
     states: IntArray | None = None  # (runs, N), where arms start; None is at random
     history: Counts | None = None  # (N, 2, 2), what was seen before the first episode
+    observed: Observation = 1.0  # the chance that a state is seen, or "pulled"
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether every state is seen."""
+        return self.observed == 1.0
 
     @property
     def runs(self) -> int:
@@ -74,6 +81,7 @@ class Problem:
             "episodes": self.episodes,
             "horizon": self.horizon,
             "carry_states": self.carry_states,
+            "observed": self.observed,
             **self.criterion.settings(),
             **plain(self.confidence),
             "first_run": self.first_run,

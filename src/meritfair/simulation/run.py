@@ -27,6 +27,7 @@ from meritfair.model.arms import Arms
 from meritfair.model.benefit import benefit
 from meritfair.model.criterion import Criterion
 from meritfair.model.merit import merit_from_settings
+from meritfair.model.observation import observed_text
 from meritfair.model.rules import Rules, budget_text
 from meritfair.simulation import metrics
 from meritfair.simulation.bootstrap import Interval, interval
@@ -79,6 +80,9 @@ class Run:
         0 at the start. Where no accounts are kept, both are 0.
     coverage_gap, coverage_gap_authors : ndarray, shape (runs,)
         G by its definition, and as the authors' code has it.
+    observed : ndarray, shape (runs,)
+        The share of states that were seen, 1 unless `simulate` was told otherwise. Policies learn from these, and eta,
+        omega and `fairness_regret_authors` are of them; visits, rewards and all else are of what happened.
     """
 
     settings: dict[str, Any]
@@ -97,6 +101,7 @@ class Run:
     account_range: FloatArray
     coverage_gap: IntArray
     coverage_gap_authors: IntArray
+    observed: FloatArray
 
     @property
     def policy(self) -> str:
@@ -210,10 +215,12 @@ class Run:
         """What was simulated, in one line."""
         design = self.settings["problem"]["design"]
         fair = self.merit_label + f", {design}" * (design != "sequential")
+        seen = observed_text(self.settings["problem"].get("observed", 1.0))
         pulled = f"{budget_text(self.budgets)} pulled at {'each step' if len(self.budgets) == 1 else 'steps in turn'}"
         return (
             f"{self.n_arms} arms, {pulled} · "
             + f"{self.rules} · " * bool(self.rules)
+            + f"{seen} · " * bool(seen)
             + f"{self.episodes:,} episodes of {self.horizon} steps · "
             f"{self.runs} run{'s' * (self.runs != 1)} · merit {fair} · seed {self.settings['seed']}"
         )
@@ -302,14 +309,13 @@ class Run:
         try:
             arrays, meta = load_arrays(file, suffix)
             settings = unseal(json.loads(meta), _FORMAT, _OLDER, arrays=arrays)
-            return cls(settings=settings, **_with_accounts(arrays))
+            return cls(settings=settings, **_completed(arrays))
         except Exception as error:  # damaged bytes can make a reader fail in any way
             raise FileError(file, f"does not hold a whole run saved by meritfair ({error})") from error
 
 
-def _with_accounts(arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return the arrays of a run; those of an older version, without accounts, with accounts of 0."""
-    if "given" in arrays:
-        return arrays
+def _completed(arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return the arrays of a run; those of older versions with accounts of 0, and all states seen."""
     given = arrays["visits"][..., 1].sum(axis=-1).astype(np.float64)
-    return {**arrays, "given": given, "account_range": np.zeros((*given.shape, 2))}
+    older = {"given": given, "account_range": np.zeros((*given.shape, 2)), "observed": np.ones(len(given))}
+    return older | arrays

@@ -53,6 +53,7 @@ from meritfair.simulation.playables import (
     with_stage,
 )
 from meritfair.simulation.problem import Problem
+from meritfair.simulation.watching import watching
 
 _GLANCE = 0.1  # seconds between looks at how far the runs are
 
@@ -92,6 +93,7 @@ class _Runs:
         self.given, self.account_range = np.zeros(by_arm[:2]), np.zeros((*by_arm[:2], 2))
         self.coverage_gaps = np.zeros((2, problem.runs), np.int64)
         self.control = np.zeros((problem.runs, 2), np.int64)  # episodes done, and whether to stop
+        self.watch = watching(problem)
         self.pools = self.rule is not None and self.rule.estimate == POOLED
         self.pool = fitted_pool(problem.history) if self.pools and problem.history is not None else None
 
@@ -154,6 +156,7 @@ class _Runs:
             "longest_wait": self.longest_wait,
             "given": self.given,
             "account_range": self.account_range,
+            "observed": self.watch.share,
             "coverage_gap": gap,
             "coverage_gap_authors": gap_authors,
         }
@@ -177,7 +180,7 @@ def _plan_of_all_episodes(runs: _Runs) -> Playable | None:
     """Return how the engine plays whole runs of the policy, or None if it has to be asked before each episode."""
     problem, policy, rule = runs.problem, runs.policy, runs.rule
     N, K = problem.n_arms, problem.budget
-    if problem.criterion.merit.rule() is None:
+    if problem.criterion.merit.rule() is None or not problem.sees_all:
         return None
     if rule is not None and not (problem.restricted and rule.kind == GREEDY):
         return learned(rule, policy.criterion or Criterion(), problem)
@@ -232,40 +235,34 @@ def _compile(runs: _Runs, plan: Playable) -> None:
 def _new_episode(runs: _Runs, run: int, pulled: FloatArray) -> Episode:
     """Return where a run is before its first episode."""
     state = runs.new_state(run)
-    return Episode(state, room_for_steps(state), runs.measures_of(run), pulled, runs.control[run])
+    return Episode(
+        state, room_for_steps(state, runs.watch.sight(run)), runs.measures_of(run), pulled, runs.control[run]
+    )
 
 
 def _play_by_episode(runs: _Runs, workers: int, progress: Callable[[int, int], None]) -> None:
     """Ask the policy for a plan before each episode, for all runs at once, and play it."""
-    problem, rngs = runs.problem, runs.rngs()
+    problem, watch, rngs = runs.problem, runs.watch, runs.rngs()
     numbers, settings = range(problem.runs), [runs.settings(run) for run in range(problem.runs)]
     pulled = np.zeros((problem.runs, problem.n_arms))
     at = [_new_episode(runs, run, pulled[run]) for run in numbers]
-    memory = None
+    memory, once = None, runs.policy.plans_once and not problem.sees_all
     with ThreadPoolExecutor(min(workers, problem.runs), thread_name_prefix="meritfair") as pool:
         for t in range(problem.episodes):
-            counts = _counts([each.state for each in at])
-            states = np.stack([each.state.chains.state for each in at]).astype(np.int64)
-            step = t * problem.horizon
-            view = View(counts, t + 1, problem.budget, problem.transitions, rngs, states, memory, step)
-            plan = check_plan(runs.policy.plan(view), problem.n_arms, problem.budget, (problem.runs,))
-            how = playable(plan, problem, memory)
-            list(pool.map(how.play_episode, repeat(t), numbers, settings, at))
+            counts, states = watch.begin(t, at)
+            if t == 0 or not once:
+                step = t * problem.horizon
+                view = View(counts, t + 1, problem.budget, problem.transitions, rngs, states, memory, step)
+                plan = check_plan(runs.policy.plan(view), problem.n_arms, problem.budget, (problem.runs,))
+                how = playable(plan, problem, memory)
+            watch.plan(plan, counts, runs.policy.oracle)
+            list(pool.map(watch.play, repeat(how), repeat(t), numbers, settings, at))
             memory = how.learned
             _measure_plan(runs, t, plan, pulled, counts)
             runs.control[:, 0] = t + 1
             runs.tell(progress)
     for run, each in enumerate(at):
         runs.keep(run, each.state)
-
-
-def _counts(states: list[RunState]) -> Counts:
-    """Return what was counted in each run."""
-    visits, good = (
-        np.stack([getattr(state.tally, name).transpose(2, 0, 1) for state in states]).astype(np.int64)
-        for name in ("visits", "good")
-    )
-    return Counts(visits, good)
 
 
 def _measure_plan(runs: _Runs, t: int, plan: Plan, pulled: FloatArray, counts: Counts) -> None:
@@ -276,7 +273,9 @@ def _measure_plan(runs: _Runs, t: int, plan: Plan, pulled: FloatArray, counts: C
     exposure = made if exposure is None else exposure
     measures.fairness_regret[:, t] = metrics.fairness_regret(share, runs.fair_share)
     measures.exposure_regret[:, t] = metrics.fairness_regret(exposure, runs.fair_exposure)
-    if problem.criterion.merit.rule() is None:
+    if problem.criterion.merit.rule() is None or not problem.sees_all:
         ball = Ball(counts, t + 1, problem.confidence.delta, problem.confidence.ball)
         optimistic = merit_share(problem.criterion.merit(benefit(ball.upper)))
         measures.fairness_regret_authors[:, t] = metrics.fairness_regret(optimistic, runs.fair_share)
+    if not problem.sees_all:
+        measures.eta[:, t], measures.omega[:, t] = (x.max(axis=(1, 2)) for x in (ball.eta, ball.omega))

@@ -2,7 +2,7 @@
 
 At the start of each episode the policy turns what it has seen into a plan. Arms start in random
 states (or where the last episode left them), the plan is played for `horizon` steps, and every
-transition of every arm is seen, pulled or not; counts are updated at the end.
+transition of every arm is seen, pulled or not (unless `observed` says otherwise); counts are updated at the end.
 
 Each run draws from streams of its own, so its numbers do not depend on how many runs there are.
 """
@@ -27,6 +27,7 @@ from meritfair.core.seeding import fresh_seed
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
+from meritfair.model.observation import Observation, check_observed
 from meritfair.model.rules import Rules, check_budgets, check_rules
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
@@ -61,6 +62,7 @@ def simulate(
     criterion: Criterion | None = None,
     confidence: Confidence | None = None,
     rules: Rules | None = None,
+    observed: Observation | None = None,
     exposure_regret: bool = False,
     workers: int | None = None,
     progress: Progress = None,
@@ -101,6 +103,11 @@ def simulate(
         The confidence ball behind eta and omega. By default the policy's own if it has one, else ``Confidence()``.
     rules : Rules, optional
         Who may be pulled: cool-down, warm-up, once. At the first step of a run everyone is a newcomer.
+    observed : float or "pulled", optional
+        The chance with which each state is seen at each step, above 0, before arms are chosen; or ``"pulled"``: the
+        state of an arm is seen only when it is pulled. By default all are. What is not seen is neither looked at nor
+        counted: policies that look at states work on the probability that each arm is good
+        (:mod:`meritfair.policies.beliefs`). Measures such as the reward are of what happened, seen or not.
     exposure_regret : bool
         Measure `Run.exposure_regret` also where several arms are drawn one after another. That takes an integral for
         each episode; without it, it is NaN there.
@@ -148,6 +155,7 @@ def simulate(
         exposure_regret=check_flag("exposure_regret", exposure_regret),
         seed=fresh_seed(seed),
         first_run=check_whole("first_run", first_run, 0),
+        observed=check_observed(observed),
         states=_first_states(states, (number, n_arms), carried=carry_states or int(episodes) == 1),
         history=_known_before(history, n_arms),
     )

@@ -23,7 +23,13 @@ from meritfair.testing.accounts import check_accounts, check_rules
 from meritfair.testing.cases import AnyPolicy, Case, Check
 from meritfair.testing.fairness import check_exposures, check_pulls, check_relabelling, check_ties
 from meritfair.testing.judging import ConformanceError
-from meritfair.testing.live import check_join_and_leave, check_learner_and_simulation, check_missing, check_sizes
+from meritfair.testing.live import (
+    check_join_and_leave,
+    check_learner_and_simulation,
+    check_missing,
+    check_sizes,
+    check_unseen_states,
+)
 from meritfair.testing.planning import check_constant, check_no_secrets, check_runs_together
 from meritfair.testing.repeating import check_restart, check_runs, check_seeds
 
@@ -48,6 +54,7 @@ __all__ = [
     "check_seeds",
     "check_sizes",
     "check_ties",
+    "check_unseen_states",
 ]
 
 CHECKS: tuple[Check, ...] = (
@@ -63,6 +70,7 @@ CHECKS: tuple[Check, ...] = (
     check_constant,
     check_sizes,
     check_missing,
+    check_unseen_states,
     check_join_and_leave,
     check_accounts,
     check_rules,
@@ -97,7 +105,7 @@ def check_policy(policy: AnyPolicy, n_arms: int = 6, budget: int = 2) -> None:
     >>> check_policy(first_come)
     Traceback (most recent call last):
     ...
-    meritfair.testing.judging.ConformanceError: first-come fails 2 of 16 checks:
+    meritfair.testing.judging.ConformanceError: first-come fails 2 of 17 checks:
     check_ties: arms that are alike must be pulled alike: in 120 first rounds arm 0 was pulled 120 times, ...
     check_relabelling: exposures must not depend on the order of arms: after the same history ...
     """

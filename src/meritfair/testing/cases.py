@@ -124,8 +124,8 @@ class Case:
         """Return true arms if the policy may know them."""
         return truth if self.policy.oracle else None
 
-    def simulate(self, seed: int, truth: FloatArray | None = None, workers: int = 1, **lengths: int) -> Run:
-        """Play the policy on the true arms, for some runs, episodes and a horizon."""
+    def simulate(self, seed: int, truth: FloatArray | None = None, workers: int = 1, **lengths: float) -> Run:
+        """Play the policy on the true arms, for some runs, episodes and a horizon, where not all may be observed."""
         arms = Arms(self.truth if truth is None else truth)
         return simulate(arms, self.policy, budget=self.budget, seed=seed, workers=workers, **lengths)  # type: ignore[arg-type]
 

@@ -61,6 +61,24 @@ def check_missing(case: Case) -> None:
 
 
 @as_check
+def check_unseen_states(case: Case) -> None:
+    """Check that a policy chooses where states are not known, live and in simulations, with all of its budget.
+
+    In practice not every state is seen. A policy that looks at states works on how likely each arm is good.
+    """
+    rng, learner, script = np.random.default_rng(141), case.start(142, horizon=2), case.script(12, seed=143)
+    for t in range(12):
+        states = np.where(rng.random(case.n_arms) < t / 12, script.states[t], np.nan)
+        choice = learner.choose(states)
+        case.check_round(
+            choice, case.budget, f"in round {t + 1} with {np.isnan(states).sum()} states unknown (seed 142)"
+        )
+        learner.observe(states, choice.actions, script.after(t, choice.actions))
+    run = case.simulate(144, runs=2, episodes=3, horizon=5, observed=0.5)
+    case.check_pulls(run.pulls.sum(axis=1), 15 * case.budget, "in 15 steps together, with half of all states unseen,")
+
+
+@as_check
 def check_join_and_leave(case: Case) -> None:
     """Check that arms may join, leave and return in live use, and all keep what was seen of them.
 
