@@ -58,7 +58,7 @@ def test_the_recommended_policy_by_default(call: Any) -> None:
     answer = call("log.csv", *QUICK, "--json")
     (logged, asked) = json.loads(answer.out)["scenarios"]
     assert logged["policy"] == "as logged"
-    assert asked["policy"] == "merit-fair:estimate=pooled,design=exact,slack=2"
+    assert asked["policy"] == "recommended"
     assert asked["budget"] == 8
 
 

@@ -40,7 +40,7 @@ def whatif(
         options.text(
             "--policy",
             "-p",
-            help="Policy, with settings, as for [cyan]compare[/]; repeat for several. By default "
+            help="Policy, with settings, as for [cyan]compare[/]; repeat for several. By default what we recommend, "
             "[cyan]merit-fair:estimate=pooled,design=exact,slack=2[/].",
             panel=_POLICIES,
         ),
@@ -151,7 +151,7 @@ def _numbers(found: WhatIf) -> dict[str, Any]:
 
 def _show(found: WhatIf) -> None:
     from meritfair.scenarios.page import warnings_of
-    from meritfair.scenarios.wording import NOTE, lead, narrow
+    from meritfair.scenarios.wording import lead, narrow, note
 
     print_note(lead(found), style="none")
     say("")
@@ -159,6 +159,6 @@ def _show(found: WhatIf) -> None:
     print_table(headings, [[policy_cell(row[0]), *row[1:]] for row in rows], found.description)
     for warning in warnings_of(found):
         print_note(warning)
-    print_note(NOTE)
+    print_note(note(found))
     if any(not each.answered for each in found.asked):
         say("--extrapolate answers by the model alone where the log cannot check it.")

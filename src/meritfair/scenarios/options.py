@@ -15,7 +15,7 @@ from meritfair.model.merit import Merit, merit_from_text
 from meritfair.model.rules import check_budgets
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import Plan
-from meritfair.simulation.players import Notes, players_of
+from meritfair.simulation.players import RECOMMENDED, Notes, players_of
 
 RECIPE = "merit-fair:estimate=pooled,design=exact,slack=2"
 AS_LOGGED = "as logged"
@@ -55,7 +55,8 @@ def scenarios_of(
     settings: Mapping[str, Sequence[Any]],
 ) -> list[Scenario]:
     """Return all combinations; a policy varies in the settings that it has."""
-    players = players_of([RECIPE] if policies is None else policies, Criterion(), Confidence(), Notes(may_skip=False))
+    asked: Any = {RECOMMENDED: RECIPE} if policies is None else policies
+    players = players_of(asked, Criterion(), Confidence(), Notes(may_skip=False))
     if AS_LOGGED in players:
         raise InputError(f"the label {AS_LOGGED!r} is that of the log's own row")
     for budget in budgets:
@@ -64,12 +65,27 @@ def scenarios_of(
     for name in given:
         if not any(name in policy.settings() for policy in players.values()):
             raise InputError(f"none of these policies has a setting {name!r}: {', '.join(players)}")
+    labels = [_without(label, given) for label in players]
+    labels = labels if len(set(labels)) == len(labels) else list(players)
     return [
         each
-        for label, policy in players.items()
+        for label, policy in zip(labels, players.values(), strict=True)
         for budget in (budgets if policy.spends_budget else budgets[:1])
         for each in _variants(label, policy, int(budget), given)
     ]
+
+
+def _without(label: str, varied: Iterable[str]) -> str:
+    """Return a label without the settings that vary.
+
+    Examples
+    --------
+    >>> _without("merit-fair:design=exact,slack=2", ["slack", "floor"])
+    'merit-fair:design=exact'
+    """
+    name, mark, settings = label.partition(":")
+    kept = [each for each in settings.split(",") if each.partition("=")[0] not in varied]
+    return f"{name}:{','.join(kept)}" if mark and kept else name
 
 
 def _variants(label: str, policy: Policy, budget: int, given: Mapping[str, Sequence[Any]]) -> Iterable[Scenario]:

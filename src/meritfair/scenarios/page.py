@@ -5,7 +5,7 @@ from __future__ import annotations
 from meritfair.core.pages import Drawing, Page, PageSection, PageTable, svg
 from meritfair.scenarios.answer import Outlook, WhatIf
 from meritfair.scenarios.figure import axis_of
-from meritfair.scenarios.wording import NOTE, cells, headings, lead
+from meritfair.scenarios.wording import cells, headings, lead, note
 
 _CHECKED = (
     "The shares above come from chains fitted to the log. Here the log itself is asked, without any model, what would "
@@ -25,7 +25,7 @@ def page_of(found: WhatIf) -> Page:
         "What would come of it",
         drawing=Drawing(svg(found.plot()), _alt(found), _caption(found)),
         tables=(PageTable("Each policy and budget", headings(found), cells(found)),),
-        notes=(NOTE,),
+        notes=(note(found),),
     )
     return Page(
         "What if?",

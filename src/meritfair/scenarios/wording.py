@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from meritfair.core.texts import several
 from meritfair.scenarios.answer import Outlook, WhatIf
+from meritfair.scenarios.options import RECIPE
 from meritfair.simulation.bootstrap import Interval
+from meritfair.simulation.players import RECOMMENDED
 
-NOTE = (
+_NOTE = (
     "Good: expected share of arms in the good state over the rounds ahead, with a 95 % interval. Difference: in "
     "percentage points, paired by draws. Per pull: good rounds that a pull adds, compared with nobody pulled. "
     "Misplaced: part of the pulls that would have to go to other arms to be as merit says. Least: exposure of the arm "
     "that has the least. Wait: longest, in rounds. Check: whether the log itself bears it out, and how many windows of "
     "a few rounds it is worth for that."
 )
+
+
+def note(found: WhatIf) -> str:
+    """Return what the columns are, and what is recommended if that was asked for."""
+    about = f" Recommended: {RECIPE}, but for what varies." * any(each.policy == RECOMMENDED for each in found.asked)
+    return _NOTE + about
 
 
 def headings(found: WhatIf) -> list[str]:
@@ -45,7 +53,8 @@ def cells(found: WhatIf) -> list[list[str]]:
 def narrow(found: WhatIf) -> tuple[list[str], list[list[str]]]:
     """Return headings and cells for a terminal: intervals in a second line, and fewer columns."""
     names, rows = headings(found), [[_in_lines(cell) for cell in row] for row in cells(found)]
-    hidden = {"per pull", "least"} - ({"least"} if "floor" in _varied(found) else set())
+    varied = _varied(found)
+    hidden = {"per pull", "least" if "floor" not in varied else "", "wait" if varied else ""}
     shown = [i for i, name in enumerate(names) if name not in hidden]
     short = {"misplaced": "mis-\nplaced", "budget": "bud-\nget"}
     return [short.get(names[i], names[i]) for i in shown], [[row[i] for i in shown] for row in rows]
@@ -84,7 +93,8 @@ def lead(found: WhatIf) -> str:
 
 def _sentence(found: WhatIf, one: Outlook) -> str:
     arms, rounds = several(found.n_arms, "arm"), several(found.rounds, "round")
-    said = f"With {one.name}, {_share(one.share)} of the {arms} would be in the good state over the next {rounds}"
+    name = one.name.replace(RECOMMENDED, "the recommended policy", 1) if one.policy == RECOMMENDED else one.name
+    said = f"With {name}, {_share(one.share)} of the {arms} would be in the good state over the next {rounds}"
     if one.name == found.against:
         return f"{said}."
     return f"{said}, against {100 * found[found.against].share.mean:.1f} % {_as(found)}: {_change(one.difference)}."
