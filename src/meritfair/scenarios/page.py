@@ -20,7 +20,7 @@ def page_of(found: WhatIf) -> Page:
     """Return the page of an answer."""
     answered = [each for each in found.asked if each.answered]
     numbers = {"as logged": _percent(found.logged)}
-    numbers |= {each.name: _percent(each) for each in answered[:3]}
+    numbers |= {each.name: _percent(each) for each in answered[:2]}
     main = PageSection(
         "What would come of it",
         drawing=Drawing(svg(found.plot()), _alt(found), _caption(found)),
