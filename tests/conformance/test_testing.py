@@ -681,7 +681,7 @@ def test_all_failures_are_told_at_once() -> None:
     with pytest.raises(ConformanceError) as found:
         check_policy(always_the_same)
     lines = str(found.value).splitlines()
-    assert lines[0] == "always-the-same fails 2 of 16 checks:"
+    assert lines[0] == "always-the-same fails 2 of 17 checks:"
     assert [line.split(":")[0] for line in lines[1:]] == ["check_ties", "check_relabelling"]
     assert isinstance(found.value, AssertionError)
 

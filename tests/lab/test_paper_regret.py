@@ -59,7 +59,8 @@ def usual(setting: Setting) -> Planted:
 @cache
 def made_up(setting: Setting, runs: int, planted: Planted) -> Outcome:
     problem = f"{setting.dataset} {setting.n_arms} {setting.budget}"
-    rng, arms = (np.random.default_rng(zlib.crc32(each.encode())) for each in (repr(setting), problem))
+    whole = f"{problem} {setting.policy} {setting.merit} {setting.episodes}"  # not all fields: there may be new ones
+    rng, arms = (np.random.default_rng(zlib.crc32(each.encode())) for each in (whole, problem))
     kept = curve_episodes(setting.episodes)
     noise = np.exp(planted.sd * rng.standard_normal((runs, 1)))
     own = planted.level * noise * (kept / setting.episodes) ** planted.power
