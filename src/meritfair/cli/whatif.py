@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meritfair.cli import options
-from meritfair.cli.show import Files, check_out, check_plot, policy_cell, print_note, print_table, say
+from meritfair.cli.show import Files, check_html, check_out, check_plot, policy_cell, print_note, print_table, say
 from meritfair.core.progress import bar
 
 if TYPE_CHECKING:
@@ -95,12 +95,7 @@ def whatif(
         options.out_option("Save the table: all numbers as .csv or .parquet, the main ones as .md or .tex."),
     ] = None,
     plot: options.PlotOption = None,
-    html: Annotated[
-        Path | None,
-        options.text(
-            "--html", metavar="FILE", help="Write a page that needs nothing beside it.", panel=options.RESULTS
-        ),
-    ] = None,
+    html: options.HtmlOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Say what other policies and budgets would do in the rounds after a log, and how fair they would be.
@@ -115,7 +110,7 @@ def whatif(
 
     check_plot(plot)
     check_out(out, "scenarios", SUFFIXES)
-    check_page(html)
+    check_html(html)
     asked: dict[str, Any] = {"budget": budget, "floor": floor, "slack": slack, "merit": merit}
     asked = {name: values or None for name, values in asked.items()}
     how: dict[str, Any] = {"rounds": rounds, "window": window, "draws": draws, "estimate": estimate, "seed": seed}
@@ -130,16 +125,6 @@ def whatif(
     files.report(as_json, lambda: _numbers(found), lambda: _show(found))
     if found.refused:
         raise typer.Exit(1)
-
-
-def check_page(html: Path | None) -> None:
-    """Refuse a page that could not be written, before time is spent."""
-    from meritfair.core.pages import SUFFIXES, page_templates
-
-    if html is not None:
-        check_out(html, "pages", SUFFIXES)
-        page_templates()
-        check_plot(html.with_suffix(".svg"))
 
 
 def _numbers(found: WhatIf) -> dict[str, Any]:
