@@ -30,6 +30,7 @@ from meritfair.scenarios.start import Start
 
 _WORK = 200_000  # arms to which priors are fitted in all, unless there are many
 _FEWEST = 20  # replicates
+_MANY = 2_000  # arms whose counts are rounded, so that fits are fast
 _INSIDE = 1e-9  # how far draws stay from 0 and 1, so that no chain is stuck
 
 
@@ -116,10 +117,11 @@ class _Known:
 def _prior_of_resample(seen: Counts, rng: np.random.Generator) -> Prior:
     """Return the prior of arms that are drawn with replacement.
 
-    Counts that are not whole are rounded up or down at random, with the same mean: the fit is much faster then.
+    Of many arms, counts that are not whole are rounded up or down at random, with the same mean: the fit is much faster
+    then. Of few it is not needed, and would make arms seem to differ more than they do.
     """
     again = rng.integers(0, seen.n_arms, seen.n_arms)
     good, bad = seen.good[again], (seen.visits - seen.good)[again]
-    if good.dtype.kind == "f" or bad.dtype.kind == "f":
+    if good.dtype.kind == "f" and seen.n_arms > _MANY:
         good, bad = (np.floor(x + rng.random(x.shape)).astype(np.int64) for x in (good, bad))
     return fit_prior(Counts(good + bad, good))
