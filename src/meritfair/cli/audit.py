@@ -34,7 +34,7 @@ def audit(
         typer.Argument(
             metavar="FILE",
             show_default=False,
-            help="A .csv or .parquet file with columns round, arm, exposure, drawn (0 or 1): "
+            help="A .csv or .parquet file with columns round, arm, exposure, drawn (0 or 1; or action): "
             "a row for each arm that took part in a round. With a column due, the exposure that the arm was due, "
             "accounts are kept.",
         ),
