@@ -36,22 +36,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from meritfair.core.arrays import AnyArray, BoolArray, DateArray, FloatArray, IntArray, frozen
-from meritfair.core.checks import check_choice, check_dates, float_array
+from meritfair.core.arrays import AnyArray, BoolArray, DateArray, IntArray, frozen
+from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError, RowError
-from meritfair.core.machine import check_memory
-from meritfair.core.tables import EMPTY, first_duplicate, numbered, read_table, write_table
+from meritfair.core.tables import first_duplicate, numbered, read_table, write_table
 from meritfair.core.texts import several
+from meritfair.datasets.log_columns import (
+    LARGEST_ROUND,
+    bit_array,
+    check_actions,
+    count_rounds,
+    of_arms,
+    probability_array,
+    regular,
+    round_array,
+    with_absent,
+)
 from meritfair.model.counts import Counts, check_forget
 from meritfair.model.gaps import Gaps
 
 _COLUMNS = ("arm", "round", "state", "action")
 _MORE_COLUMNS = ("exposure", "drawn", "due")
 ABSENT = ("unknown", "not-pulled")  # what is known of rounds without a row
-_LARGEST_ROUND = 2**53 - 1  # as a float, no other whole number is rounded to it
 _STATES = "must be 0 (bad) or 1 (good), or false or true, or empty if not observed"
 _ACTIONS = "must be 0 (not pulled) or 1 (pulled), or false or true, or empty if the arm has no row for the next round"
-_MAY_BE_UNKNOWN = {"states": "0 or 1, or -1 if not observed", "actions": "0 or 1, or -1 if not recorded"}
 
 
 class StateLog:
@@ -124,23 +132,23 @@ class StateLog:
         absent: str = "unknown",
     ) -> None:
         self.arms, arm = numbered(arms)
-        given = _round_array(rounds)
-        columns = {"rounds": given, "states": _bit_array("states", states), "actions": _bit_array("actions", actions)}
+        given = round_array(rounds)
+        columns = {"rounds": given, "states": bit_array("states", states), "actions": bit_array("actions", actions)}
         for name, values in {"exposure": exposure, "due": due}.items():
             if values is not None:
-                columns[name] = _probability_array(name, values)
+                columns[name] = probability_array(name, values)
         if drawn is not None:
-            columns["drawn"] = _bit_array("drawn", drawn)
+            columns["drawn"] = bit_array("drawn", drawn)
         if not len(arm) or any(column.shape != arm.shape for column in columns.values()):
             names = ", ".join(("arms", *columns))
             shapes = ", ".join(str(column.shape) for column in (arm, *columns.values()))
             raise InputError(f"{names} must have one value for each row, got shapes {shapes}")
         check_choice("absent", absent, ABSENT)
-        self.features = {name: _of_arms(name, values, arm, self.arms) for name, values in (features or {}).items()}
+        self.features = {name: of_arms(name, values, arm, self.arms) for name, values in (features or {}).items()}
         self.round_length = ""
         if given.dtype.kind == "M":
-            given = _regular(given)
-            columns["rounds"], self.round_length = _count_rounds(given, arm, self.arms)
+            given = regular(given)
+            columns["rounds"], self.round_length = count_rounds(given, arm, self.arms)
         twice = first_duplicate(columns["rounds"], arm)
         if twice:
             problem = f"the arm {self.arms[arm[twice[1]]]!r} already has round {given[twice[1]]} in"
@@ -149,8 +157,8 @@ class StateLog:
         columns = {name: column[order] for name, column in columns.items()}
         columns |= {"arm": arm[order], "dates": given[order]}
         filled = absent == "not-pulled"
-        _check_actions(columns, order, self.arms, np.inf if filled else 1)
-        columns, self.added = _with_absent(columns) if filled else (columns, 0)
+        check_actions(columns, order, self.arms, np.inf if filled else 1)
+        columns, self.added = with_absent(columns) if filled else (columns, 0)
         self.arm, self.rounds = frozen(columns["arm"]), frozen(columns["rounds"])
         self.states, self.actions = frozen(columns["states"]), frozen(columns["actions"])
         self.exposure, self.due = (_frozen_or_none(columns.get(name)) for name in ("exposure", "due"))
@@ -348,7 +356,7 @@ def read_log(path: str | PathLike[str], features: Sequence[str] = (), *, absent:
     try:
         return StateLog(
             table.text("arm"),
-            table.rounds("round", -_LARGEST_ROUND, _LARGEST_ROUND),
+            table.rounds("round", -LARGEST_ROUND, LARGEST_ROUND),
             table.bits("state", _STATES, may_be_empty=True),
             table.bits("action", _ACTIONS, may_be_empty=True),
             features={name: table.columns[name] for name in wanted},
@@ -357,60 +365,6 @@ def read_log(path: str | PathLike[str], features: Sequence[str] = (), *, absent:
         )
     except RowError as bad:
         raise table.located(bad) from None
-
-
-def _check_actions(columns: Mapping[str, AnyArray], order: IntArray, names: Sequence[str], reach: float) -> None:
-    """Refuse an empty action if the arm has a row within so many rounds; `order` says where each sorted row stood."""
-    arm, rounds, actions = columns["arm"], columns["rounds"], columns["actions"]
-    followed = (arm[1:] == arm[:-1]) & (np.diff(rounds.astype(np.float64)) <= reach)
-    open_ended = np.flatnonzero(followed & (actions[:-1] < 0))
-    if len(open_ended):
-        at = open_ended[np.argmin(order[open_ended])]
-        row, after = order[at], order[at + 1]
-        problem = f"is empty, but the arm {names[arm[at]]!r} has its next round, {columns['dates'][at + 1]}, in"
-        raise RowError(row, "action", problem, after)
-
-
-_UNKNOWN = {"states": EMPTY, "actions": 0, "drawn": EMPTY, "exposure": np.nan, "due": np.nan}
-
-
-def _with_absent(columns: dict[str, AnyArray]) -> tuple[dict[str, AnyArray], int]:
-    """Return sorted columns with a row for each round between two rows of an arm, and how many were added."""
-    arm, rounds, dates = columns["arm"], columns["rounds"], columns["dates"]
-    missing = np.where(arm[1:] == arm[:-1], np.diff(rounds.astype(np.float64)) - 1, 0.0)
-    check_memory("a row for each round between two rows of an arm", int(100 * missing.sum()), "the distance of rounds")
-    more = missing.astype(np.int64)
-    total = int(more.sum())
-    into = np.arange(len(arm)) + np.r_[0, np.cumsum(more)]
-    added = np.delete(np.arange(len(arm) + total), into)
-    before = np.repeat(np.arange(len(arm) - 1), more)
-    wide: dict[str, AnyArray] = {}
-    for name, column in columns.items():
-        wide[name] = np.empty(len(arm) + total, column.dtype)
-        wide[name][into] = column
-        if name in _UNKNOWN:
-            wide[name][added] = _UNKNOWN[name]
-    since = added - into[before]
-    wide["arm"][added], wide["rounds"][added] = arm[before], rounds[before] + since
-    if dates.dtype.kind == "M":
-        apart = (dates[before + 1] - dates[before]) // (rounds[before + 1] - rounds[before])
-        wide["dates"][added] = dates[before] + since * apart
-    else:
-        wide["dates"] = wide["rounds"]
-    return wide, total
-
-
-def _of_arms(name: str, values: Sequence[object], arm: IntArray, arms: Sequence[str]) -> tuple[str, ...]:
-    """Return a feature of each arm as text; refuse one that is not the same in all rows of an arm."""
-    texts = ["" if value is None or value != value else str(value).strip() for value in values]
-    if len(texts) != len(arm):
-        raise InputError(f"the feature {name!r} must have one value for each row, got {len(texts)} for {len(arm)} rows")
-    _, first = np.unique(arm, return_index=True)
-    for row, (text, mine) in enumerate(zip(texts, arm.tolist(), strict=True)):
-        if text != texts[first[mine]]:
-            problem = f"the arm {arms[mine]!r} has {text!r} here, but {texts[first[mine]]!r} in"
-            raise RowError(row, name, problem, first[mine])
-    return tuple(texts[row] for row in first)
 
 
 def _known_bits(values: IntArray) -> list[int | None]:
@@ -424,69 +378,3 @@ def _all_unknown(values: AnyArray) -> bool:
 
 def _frozen_or_none(values: AnyArray | None) -> Any:
     return None if values is None else frozen(values)
-
-
-def _round_array(rounds: npt.ArrayLike) -> AnyArray:
-    """Return rounds as whole numbers or, if they are dates, as datetime64."""
-    given = np.asarray(rounds)
-    if given.dtype.kind == "M":
-        return given
-    if given.dtype.kind == "i":
-        return _as_days(given.astype(np.int64))
-    numbers = float_array("rounds", rounds)
-    wrong = numbers[~((np.abs(numbers) <= _LARGEST_ROUND) & (numbers == np.round(numbers)))]
-    if wrong.size:
-        raise InputError(f"rounds must hold whole numbers below 2^53, got {wrong.flat[0]}")
-    return _as_days(numbers.astype(np.int64))
-
-
-def _as_days(numbers: IntArray) -> AnyArray:
-    """Return whole numbers as days if each is one of 1900 to 2099, written YYYYMMDD; otherwise as they are."""
-    year, month, day = numbers // 10000, numbers // 100 % 100, numbers % 100
-    if not (numbers.size and ((year >= 1900) & (year < 2100) & (month >= 1) & (month <= 12) & (day >= 1)).all()):
-        return numbers
-    months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
-    days = months.astype("datetime64[D]") + (day - 1)
-    return days if (days.astype("datetime64[M]") == months).all() else numbers
-
-
-def _regular(dates: DateArray) -> DateArray:
-    """Return dates by day, or by month if all are of the same day of different months."""
-    days, months = check_dates("rounds", dates), dates.astype("datetime64[M]")
-    same_day = len(np.unique(days - months.astype(days.dtype))) == 1
-    return months if same_day and len(np.unique(months)) > 1 else days
-
-
-def _count_rounds(dates: DateArray, arm: IntArray, names: Sequence[str]) -> tuple[IntArray, str]:
-    """Return the rounds of dates, from 0, and how long one is: what most often lies between two rows of an arm."""
-    word = {"D": "day", "M": "month"}[np.datetime_data(dates.dtype)[0]]
-    place = (dates - dates.min()).astype(np.int64)
-    order = np.lexsort((place, arm))
-    apart = np.where(np.diff(arm[order]) == 0, np.diff(place[order]), 0)
-    lengths, often = np.unique(apart[apart > 0], return_counts=True)
-    length = int(lengths[np.argmax(often)]) if len(lengths) else 1
-    odd = np.flatnonzero(apart % length)
-    if len(odd):
-        at = odd[np.argmin(order[odd + 1])]
-        mostly = f"mostly {several(length, word)} apart (weeks can be written 2026-W10, months 2026-03)"
-        here = f"{names[arm[order[at]]]!r} is here {several(int(apart[at]), word)} after"
-        raise RowError(order[at + 1], "round", f"rounds are {mostly}, but {here}", order[at])
-    return place // length, several(length, word)
-
-
-def _bit_array(name: str, values: Any) -> IntArray:
-    numbers = float_array(name, values)
-    numbers = np.where(np.isnan(numbers), float(EMPTY), numbers)
-    wrong = np.flatnonzero(~np.isin(numbers, (EMPTY, 0, 1)))
-    if len(wrong):
-        allowed = _MAY_BE_UNKNOWN.get(name, "0 or 1, or -1 if not known")
-        raise InputError(f"{name} must be {allowed}, got {numbers.flat[wrong[0]]:g} in row {wrong[0]}")
-    return numbers.astype(np.int64)
-
-
-def _probability_array(name: str, values: Any) -> FloatArray:
-    numbers = float_array(name, values)
-    wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1) | np.isnan(numbers)))
-    if len(wrong):
-        raise InputError(f"{name} must lie between 0 and 1, got {numbers.flat[wrong[0]]:g} in row {wrong[0]}")
-    return numbers
