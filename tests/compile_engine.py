@@ -21,6 +21,9 @@ def main() -> None:
         arms = mf.datasets.synthetic(n_arms=n_arms, seed=1)
         for policy in policies:
             mf.simulate(arms, policy, budget=budget, episodes=2, horizon=2, seed=1, exposure_regret=True)
+        for policy in (mf.MeritFair(), mf.MeritFair(design="exact", slack=1.0), mf.Whittle()):
+            mf.simulate(arms, policy, budget=budget, episodes=2, horizon=2, seed=1, observed=0.5)
+    mf.fit(mf.datasets.clinic(n_arms=5, rounds=6, budget=1, seed=1), budget=1)
 
 
 if __name__ == "__main__":
