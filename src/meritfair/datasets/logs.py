@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from meritfair.core.arrays import AnyArray, BoolArray, DateArray, IntArray, frozen
+from meritfair.core.arrays import AnyArray, BoolArray, DateArray, FloatArray, IntArray, frozen
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError, RowError
 from meritfair.core.tables import first_duplicate, numbered, read_table, write_table
@@ -239,13 +239,16 @@ class StateLog:
     @cached_property
     def counts(self) -> Counts:
         """What followed what: counts of the transitions."""
-        now = np.flatnonzero(self.has_outcome)
-        where = 4 * self.arm[now] + 2 * self.states[now] + self.actions[now]
-        visits, good = (
-            np.bincount(cells, minlength=4 * self.n_arms).reshape(-1, 2, 2)
-            for cells in (where, where[self.states[now + 1] == 1])
-        )
-        return Counts(visits, good)
+        return self.counts_of(self.has_outcome)
+
+    def counts_of(self, rows: BoolArray, worth: FloatArray | None = None) -> Counts:
+        """Return the counts of the transitions of these rows, each as often as its row is worth; by default once."""
+        now = np.flatnonzero(rows & self.has_outcome)
+        where, good = 4 * self.arm[now] + 2 * self.states[now] + self.actions[now], self.states[now + 1] == 1
+        each = None if worth is None else worth[now]
+        visits = np.bincount(where, each, 4 * self.n_arms)
+        among = np.bincount(where[good], None if each is None else each[good], 4 * self.n_arms)
+        return Counts(visits.reshape(-1, 2, 2), np.minimum(among, visits).reshape(-1, 2, 2))
 
     def weighted_counts(self, forget: float) -> Counts:
         """Return counts in which a transition is worth `forget` to the power of its age in rounds.
@@ -254,14 +257,8 @@ class StateLog:
         """
         if forget == 1:
             return self.counts
-        now = np.flatnonzero(self.has_outcome)
-        where = 4 * self.arm[now] + 2 * self.states[now] + self.actions[now]
-        worth = check_forget(forget) ** (self.rounds.max() - 1 - self.rounds[now]).astype(np.float64)
-        visits, good = (
-            np.bincount(where, weights=worth * part, minlength=4 * self.n_arms).reshape(-1, 2, 2)
-            for part in (1, self.states[now + 1])
-        )
-        return Counts(visits, np.minimum(good, visits))
+        age = (self.rounds.max() - 1 - self.rounds).astype(np.float64)
+        return self.counts_of(self.has_outcome, check_forget(forget) ** age)
 
     def weighted_gaps(self, forget: float) -> Gaps:
         """Return the gaps that are bridged, each with the worth that a transition at its end would have."""

@@ -11,6 +11,7 @@ The test is Pearson's chi-squared for one rate in all four cells (last state, la
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,6 @@ class MissingStates:
         How many rows with an observed state have a next round, by state and action.
     missing : ndarray of int, shape (2, 2)
         In how many of these the next state was not observed.
-    p_value : float
-        Of the test that the rate is the same in all four; 1 if nothing is missing.
 
     Examples
     --------
@@ -44,13 +43,25 @@ class MissingStates:
 
     rounds: IntArray
     missing: IntArray
-    p_value: float
 
     @property
     def rates(self) -> FloatArray:
         """The rate of missing next states, shape (2, 2); NaN where nothing was seen."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.missing / self.rounds)
+
+    @cached_property
+    def p_value(self) -> float:
+        """The p-value of Pearson's test that the rate is the same in all four; 1 if nothing is missing."""
+        from scipy.stats import chi2
+
+        there = self.rounds > 0
+        n, k = self.rounds[there], self.missing[there]
+        rate = k.sum() / max(n.sum(), 1)
+        if len(n) < 2 or not 0 < rate < 1:
+            return 1.0
+        statistic = ((k - n * rate) ** 2 / (n * rate * (1 - rate))).sum()
+        return float(chi2.sf(statistic, len(n) - 1))
 
     @property
     def spread(self) -> float:
@@ -78,17 +89,4 @@ def missing_states(log: StateLog) -> MissingStates:
     cell = 2 * log.states[now] + log.actions[now]
     rounds = np.bincount(cell, minlength=4)
     missing = np.bincount(cell[log.states[now + 1] < 0], minlength=4)
-    return MissingStates(frozen(rounds.reshape(2, 2)), frozen(missing.reshape(2, 2)), _p_value(rounds, missing))
-
-
-def _p_value(rounds: IntArray, missing: IntArray) -> float:
-    """Return the p-value of Pearson's test that all rates are the same."""
-    from scipy.stats import chi2
-
-    there = rounds > 0
-    n, k = rounds[there], missing[there]
-    rate = k.sum() / max(n.sum(), 1)
-    if len(n) < 2 or not 0 < rate < 1:
-        return 1.0
-    statistic = ((k - n * rate) ** 2 / (n * rate * (1 - rate))).sum()
-    return float(chi2.sf(statistic, len(n) - 1))
+    return MissingStates(frozen(rounds.reshape(2, 2)), frozen(missing.reshape(2, 2)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -35,7 +34,7 @@ _COLUMNS: dict[str, tuple[tuple[int | None, ...], type, float, float]] = {
     "states": ((), int, -1, 1),
 }
 
-_ZERO_AT_FIRST = ("account", "joined")
+_ZERO_AT_FIRST = ("account", "joined", "track")
 
 
 @dataclass
@@ -64,15 +63,10 @@ class Known:
     def to_dict(self) -> dict[str, Any]:
         """Return the rows as plain values; None where nothing is known, or there is nothing yet."""
         arrays = vars(self) | {"truth": None if np.isnan(self.truth).all() else self.truth}
-        if arrays.get("track") is not None and arrays["track"].any():
-            return {**self._plain({**arrays, "track": None}), "track": to_text(arrays["track"])}
-        return self._plain(arrays | ({"track": None} if "track" in arrays else {}))
-
-    @staticmethod
-    def _plain(arrays: Mapping[str, Any]) -> dict[str, Any]:
         empty = {name for name, rows in arrays.items() if rows is None or rows.size == 0}
         empty |= {name for name in _ZERO_AT_FIRST if name in arrays and not arrays[name].any()}
-        return {name: None if name in empty else _numbers(rows) for name, rows in arrays.items()}
+        plain = {"track": to_text}
+        return {name: None if name in empty else plain.get(name, _numbers)(rows) for name, rows in arrays.items()}
 
     @classmethod
     def from_dict(cls, values: Any, n_arms: int) -> Self:
@@ -80,7 +74,7 @@ class Known:
         nothing, rows = vars(Rows.none(n_arms)), dict[str, Any]()
         for field in dataclasses.fields(cls):
             given = part(values, field.name)
-            unknown = given is None and field.name in ("truth", "memory", "reported", "track", *_ZERO_AT_FIRST)
+            unknown = given is None and field.name in ("truth", "memory", "reported", *_ZERO_AT_FIRST)
             made = from_text if field.name == "track" else functools.partial(array_of, field.name)
             rows[field.name] = nothing[field.name] if unknown else made(given, n_arms)
         seen = Counts(rows["visits"], rows["good"])  # checks that good is at most visits
@@ -130,10 +124,6 @@ class Rows(Known):
     def last_pull(self) -> IntArray:
         """The round in which each was last pulled, 0 if never; shape (N,)."""
         return self.turn.astype(np.int64)
-
-    def known(self) -> Known:
-        """Return a copy of what plans are made from."""
-        return Known(*deepcopy((self.truth, self.visits, self.good, self.memory)))
 
     def note_pulls(self, arms: IntArray, number: int, rng: np.random.Generator) -> None:
         """Note who is pulled in a round, and move them to the end of the line: in order, those level in any order."""

@@ -65,10 +65,7 @@ def halves_of(log: StateLog, start: Start, estimate: str, middle: int) -> tuple[
     """Return what the rounds before the middle say, and those from it on; of complete transitions."""
     made = []
     for rows in (log.rounds < middle, log.rounds >= middle):
-        now = np.flatnonzero(log.has_outcome & rows)
-        cell = 4 * log.arm[now] + 2 * log.states[now] + log.actions[now]
-        cells = cell, cell[log.states[now + 1] == 1]
-        seen = Counts(*(np.bincount(x, minlength=4 * log.n_arms).reshape(-1, 2, 2) for x in cells))
+        seen = log.counts_of(rows)
         prior = fit_prior(seen) if estimate == "pooled" else Prior.uniform()
         here = Counts(seen.visits[start.arms], seen.good[start.arms])
         made.append(Half(here, prior.posterior(here).mean))

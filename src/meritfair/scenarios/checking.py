@@ -48,6 +48,7 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.datasets.logs import StateLog
+from meritfair.datasets.missing import missing_states
 from meritfair.scenarios.start import Start
 
 FEWEST = 100.0  # effective windows
@@ -117,11 +118,9 @@ def windows_of(log: StateLog, start: Start, rounds: int) -> Windows:
 
 def _observed(log: StateLog) -> FloatArray:
     """Return how often the next state is known after a state that is and an action, shape (2, 2)."""
-    next_round = (log.arm[1:] == log.arm[:-1]) & (np.diff(log.rounds) == 1)
-    rows = np.flatnonzero(next_round & (log.states[:-1] >= 0) & (log.actions[:-1] >= 0))
-    cell = 2 * log.states[rows] + log.actions[rows]
-    known = np.bincount(cell, log.states[rows + 1] >= 0, 4)
-    return np.asarray(np.where(known > 0, known / np.maximum(np.bincount(cell, minlength=4), 1), 1.0).reshape(2, 2))
+    found = missing_states(log)
+    known = found.rounds - found.missing
+    return np.asarray(np.where(known > 0, known / np.maximum(found.rounds, 1), 1.0))
 
 
 def middle_of(log: StateLog, rounds: int) -> int:
