@@ -2,6 +2,7 @@ from meritfair import datasets as datasets
 from meritfair import lab as lab
 from meritfair import model as model
 from meritfair import policies as policies
+from meritfair import programme as programme
 from meritfair import testing as testing
 from meritfair.auditing import DrawLog as DrawLog
 from meritfair.auditing import audit as audit

@@ -1,0 +1,204 @@
+r"""Who takes part: enrolling, leaving, being away, and being erased.
+
+**Ids.** The ledger does not hold an id but its hash together with a random salt. The salts are in the database alone.
+Whoever is given an id and its salt can check which participant it is; when the salt is deleted, nobody can any more,
+and the ledger stays as it was.
+
+**Trials.** In a trial everyone is randomised into a part when they first enrol, in *permuted blocks*: within a stratum,
+each block of twice the sum of all shares has exactly the stated shares, in an order that follows from the secret. So
+parts stay balanced whenever people enrol, nobody without the secret can foresee the next assignment, and when the
+secret is published anyone can check all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from meritfair.core.arrays import IntArray
+from meritfair.core.errors import InputError
+from meritfair.programme.canonical import canonical, sha256
+from meritfair.programme.columns import level_column
+from meritfair.programme.inputs import People
+from meritfair.programme.ledger import Entry
+from meritfair.programme.lottery import Stream
+from meritfair.programme.settings import Settings
+from meritfair.programme.state import State
+from meritfair.programme.work import Work
+
+_SALT = 16  # bytes
+_BLOCK = 2  # times the sum of all shares
+
+
+def enrol(work: Work, people: People, by: str) -> Entry:
+    """Let people join, or come back."""
+    state, names = work.state, work.names(people.ids)
+    if not len(people):
+        raise InputError("nobody is named who should enrol")
+    known = work.session.numbers_of(names)
+    again = [known[name] for name in names if name in known]
+    here = state.here
+    for id_, name in zip(people.ids, names, strict=True):
+        if name in known and here[known[name]]:
+            raise InputError(f"the participant {id_!r} is enrolled already")
+    order = sorted(range(len(names)), key=lambda place: known.get(names[place], len(here) + place))
+    new = [place for place in order if names[place] not in known]
+    numbers = np.array([*sorted(again), *range(state.people, state.people + len(new))], np.int64)
+    salts = {each.number: each.salt for each in work.session.people(again)} if again else {}
+    made = [secrets.token_bytes(_SALT) for _ in new]
+    all_salts = [salts[number] for number in sorted(again)] + made
+    who = [sha256(salt, names[place].encode()) for salt, place in zip(all_salts, order, strict=True)]
+    levels, codes = _levels(work, people, order, numbers)
+    parts = _parts(work, numbers, levels, codes)
+    entry = work.append("enrol", {"levels": levels}, {"number": numbers, "who": who, "part": parts, **codes}, by)
+    group, staff = (_in_order(column, order) for column in (people.group, people.staff))
+    _keep_people(work, [names[place] for place in order], numbers, made, group, staff)
+    return entry
+
+
+def _in_order(column: Sequence[str] | None, order: list[int]) -> list[str] | None:
+    return None if column is None else [column[place] for place in order]
+
+
+def _keep_people(
+    work: Work,
+    names: list[str],
+    numbers: IntArray,
+    salts: list[bytes],
+    group: list[str] | None,
+    staff: list[str] | None,
+) -> None:
+    """Write who these people are, outside of the ledger."""
+    back = len(numbers) - len(salts)
+    empty = [""] * len(numbers)
+    if back:
+        work.session.update_people(numbers[:back].tolist(), group and group[:back], staff and staff[:back])
+    if salts:
+        rest = (group or empty)[back:], (staff or empty)[back:]
+        work.session.add_people(numbers[back:].tolist(), names[back:], salts, *rest)
+
+
+def _levels(
+    work: Work, people: People, order: list[int], numbers: IntArray
+) -> tuple[dict[str, list[str]], dict[str, list[int]]]:
+    """Return for the group and each feature the values in this entry, and for each participant the place of theirs."""
+    state, wanted = work.state, work.state.settings.features
+    for name in people.features:
+        if name not in wanted:
+            raise InputError(
+                f"the programme has no feature {name!r}; it was created with " + (", ".join(wanted) or "no features")
+            )
+    columns = {"group": people.group, **{name: people.features.get(name) for name in wanted}}
+    levels, codes = dict[str, list[str]](), dict[str, list[int]]()
+    for name, column in columns.items():
+        if column is None and name == "group" and "group" not in state.summary.levels:
+            continue
+        before = [""] * len(order) if column is None else [column[place] for place in order]
+        levels[name], codes[name] = level_column([], _kept(state, name, before, numbers))
+    return levels, codes
+
+
+def _kept(state: State, name: str, values: list[str], numbers: IntArray) -> list[str]:
+    """Return values in which those who come back, and of whom nothing new is said, have what they had."""
+    back = [place for place, number in enumerate(numbers) if number < state.people and not values[place]]
+    if back:
+        known = state.texts(name)
+        for place in back:
+            values[place] = known[numbers[place]]
+    return values
+
+
+def _parts(work: Work, numbers: IntArray, levels: Mapping[str, list[str]], codes: Mapping[str, list[int]]) -> IntArray:
+    """Return to which part each belongs: those who come back to theirs, the others as the trial assigns them."""
+    state = work.state
+    parts = np.zeros(len(numbers), np.int64)
+    back = numbers < state.people
+    parts[back] = state.part[numbers[back]]
+    if state.settings.trial is None:
+        return parts
+    strata = state.settings.trial.strata
+    new = [[levels[name][codes[name][place]] for name in strata] for place in np.flatnonzero(~back)]
+    parts[~back] = Assignment(work.secret, state.settings, _strata(state)).next(new)
+    return parts
+
+
+def _strata(state: State) -> dict[bytes, int]:
+    """Return how many of each stratum were assigned so far."""
+    counts = dict[bytes, int]()
+    if state.settings.trial is None or not state.people:
+        return counts
+    names = state.settings.trial.strata
+    columns: list[Any] = [state.texts(name) for name in names]
+    for values in zip(*columns, strict=True) if columns else [()] * state.people:
+        key = canonical(list(values))
+        counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+class Assignment:
+    """Randomises people into the parts of a trial, one after another.
+
+    Parameters
+    ----------
+    secret : bytes
+    settings : Settings
+    assigned : mapping of bytes to int
+        How many of each stratum were assigned before.
+
+    Examples
+    --------
+    >>> from meritfair.programme.settings import Part
+    >>> two = Settings((Part(1, name="calls"), Part(0, "none", name="control")))
+    >>> Assignment(bytes(32), two, {}).next([["north"]] * 8)
+    [1, 0, 0, 1, 1, 0, 1, 0]
+    """
+
+    def __init__(self, secret: bytes, settings: Settings, assigned: Mapping[bytes, int]) -> None:
+        self._secret, self._assigned = secret, dict(assigned)
+        shares = [part.share for part in settings.parts]
+        self._block = np.repeat(np.arange(len(shares)), [_BLOCK * share for share in shares])
+
+    def next(self, strata: Sequence[Sequence[str]]) -> list[int]:
+        """Return the parts of the next people, of these strata."""
+        parts = []
+        for values in strata:
+            key = canonical(list(values))
+            place = self._assigned.get(key, 0)
+            self._assigned[key] = place + 1
+            block, within = divmod(place, len(self._block))
+            parts.append(int(self._shuffled(key, block)[within]))
+        return parts
+
+    def _shuffled(self, stratum: bytes, block: int) -> IntArray:
+        """Return the order of a block, which follows from the secret."""
+        message = canonical(["block", stratum.decode(), block])
+        seed = hmac.new(self._secret, message, hashlib.sha256).digest()
+        keys = Stream(seed).take(len(self._block))
+        return np.asarray(self._block[np.argsort(keys, kind="stable")])
+
+
+def leave(work: Work, ids: Sequence[str], by: str) -> Entry:
+    """Let people leave; what is known of them stays."""
+    return work.append("withdraw", {}, {"number": np.sort(work.numbers(ids, enrolled=True))}, by)
+
+
+def set_away(work: Work, ids: Sequence[str], away: bool, by: str) -> Entry | None:
+    """Note that people are away, or back; None if that was known already."""
+    numbers = np.sort(work.numbers(ids, enrolled=True))
+    numbers = numbers[work.state.away[numbers] != away]
+    if not len(numbers):
+        return None
+    return work.append("away", {}, {"number": numbers, "away": np.full(len(numbers), int(away))}, by)
+
+
+def erase(work: Work, id_: str, by: str) -> Entry:
+    """Delete who a participant is; their rows stay in the ledger, as those of nobody."""
+    number = int(work.numbers([id_])[0])
+    entry = work.append("erase", {}, {"number": [number]}, by)
+    work.session.erase(number)
+    return entry

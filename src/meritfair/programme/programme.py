@@ -1,0 +1,421 @@
+"""A programme in live use: participants, rounds, reports, and a ledger that anyone can check.
+
+Each verb is one transaction: it is done whole and kept, or not at all. Every verb that changes something takes `by`,
+who does it, and `key`, any text that stands for the request: if an answer was lost on the way, the same call with the
+same key has no second effect and returns the same answer.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meritfair.core.checks import check_known
+from meritfair.core.errors import InputError
+from meritfair.core.progress import Progress
+from meritfair.datasets.logs import StateLog
+from meritfair.model.rules import Rules
+from meritfair.programme import enrolling, reporting, rounds
+from meritfair.programme.canonical import canonical, sha256
+from meritfair.programme.inputs import Outcomes, People, check_ids
+from meritfair.programme.planning import PlannedRound
+from meritfair.programme.reporting import Receipt, receipt
+from meritfair.programme.rounds import Drawn, Round
+from meritfair.programme.settings import FLOOR, RECOMMENDED, Part, Settings, Trial
+from meritfair.programme.state import CLOSED
+from meritfair.programme.status import Status, status_of
+from meritfair.programme.store import Store
+from meritfair.programme.work import Work, check_by, versions
+
+
+class KeyConflictError(InputError):
+    """A key was used before, for another request."""
+
+
+class Programme:
+    """One programme of a store.
+
+    Parameters
+    ----------
+    store : Store
+    name : str, optional
+        Which programme; by default the only one that there is.
+
+    Examples
+    --------
+    >>> import meritfair as mf
+    >>> calls = mf.programme.open("sqlite://", "calls")
+    >>> _ = calls.create(budget=1, by="Dr. Osei")
+    >>> _ = calls.enrol(mf.programme.People(["Ada", "Bo", "Cy"]), by="Dr. Osei")
+    >>> drawn = calls.draw(by="Dr. Osei")
+    >>> len(drawn.ids), [each.chance for each in drawn.people]
+    (1, [0.33333333333303017])
+    >>> _ = calls.report(mf.programme.Outcomes(drawn.ids, action=[1], after=[1]), by="Dr. Osei")
+    >>> calls.close(by="Dr. Osei").round
+    1
+    >>> print(calls.verify())
+    The ledger is whole: 6 entries, 1 round, 1 draw checked.
+    """
+
+    def __init__(self, store: Store, name: str | None = None) -> None:
+        self.store, self._name = store, name
+
+    @property
+    def name(self) -> str:
+        """The name of the programme."""
+        if self._name is None:
+            names = self.store.names()
+            if len(names) != 1:
+                found = "there is none yet: create one" if not names else "say which: " + ", ".join(names)
+                raise InputError(f"no programme was named, and {found}")
+            self._name = names[0]
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"Programme({self._name or 'the only one'} in {self.store.url})"
+
+    # ---- making one
+
+    def create(
+        self,
+        budget: int | Sequence[int] = 1,
+        policy: Any = RECOMMENDED,
+        *,
+        floor: float = FLOOR,
+        rules: Rules | None = None,
+        forget: float = 1.0,
+        features: Sequence[str] = (),
+        history: StateLog | None = None,
+        trial: Trial | None = None,
+        parts: Sequence[Part] | None = None,
+        pseudonymise: bool = False,
+        by: str = "",
+    ) -> Receipt:
+        """Create the programme.
+
+        Parameters
+        ----------
+        budget : int or sequence of int
+            People drawn in a round, or one number for each of some rounds, which repeat.
+        policy : Policy or str
+            Who is due what; by default merit-fair, pooled, exact, with a slack of 2.
+        floor : float
+            The least that everyone is due, as a part of an equal share.
+        rules : Rules, optional
+            Cool-down, warm-up, once, accrue.
+        forget : float
+            What an outcome is worth one round later.
+        features : sequence of str
+            What is known of people at enrolment and may be looked at.
+        history : StateLog, optional
+            Records from before: those in it are enrolled, and what was seen of them is taken in.
+        trial : Trial, optional
+            Makes it a trial: people are randomised into the `parts`.
+        parts : sequence of Part, optional
+            The arms of the trial, each with a name, a budget and a policy.
+        pseudonymise : bool
+            Keep pseudonyms instead of ids.
+        by : str
+        """
+        if self._name is None:
+            raise InputError("a new programme needs a name")
+        if (trial is None) != (parts is None):
+            raise InputError("a trial has parts, and parts are those of a trial")
+        own = (Part(budget, policy, floor),) if parts is None else tuple(parts)
+        used = tuple(features) or tuple(history.features if history is not None else ())
+        settings = Settings(own, Rules() if rules is None else rules, forget, used, trial)
+        for name in trial.strata if trial is not None else ():
+            check_known("feature", name, used, where="strata")
+        secret, identity = secrets.token_bytes(32), secrets.token_hex(16)
+        key = secrets.token_bytes(32) if pseudonymise else b""
+        with self.store.creating(self._name, identity, secret + key) as session:
+            work = Work(session)
+            said = {"name": self._name, "secret": sha256(secret).hex(), "versions": versions()}
+            work.append("create", {**settings.body(), **said}, None, by)
+            if history is not None:
+                _take_in_history(work, history, by)
+            work.save()
+            return receipt(work, "create", 0, entries=session.length)
+
+    def change(
+        self,
+        *,
+        budget: Any = None,
+        policy: Any = None,
+        floor: float | None = None,
+        rules: Rules | None = None,
+        part: str = "",
+        reason: str = "",
+        by: str = "",
+        key: str | None = None,
+    ) -> Receipt:
+        """Change settings from the next round on; in a trial those of one part. It needs a reason and a name."""
+        check_by(by, needed="a change of settings")
+        if not reason.strip():
+            raise InputError("a change of settings needs a reason")
+
+        def do(work: Work) -> Receipt:
+            old = work.state.settings
+            check_known("part", part, [each.name for each in old.parts])
+            parts = [each if each.name != part else _changed(each, budget, policy, floor) for each in old.parts]
+            new = Settings(tuple(parts), old.rules if rules is None else rules, old.forget, old.features, old.trial)
+            body = new.body()
+            said = {"parts": body["parts"], "rules": body["rules"], "reason": reason.strip()}
+            work.append("change", said, None, by)
+            return receipt(work, "change", work.state.summary.round)
+
+        named = policy if isinstance(policy, str) or policy is None else repr(policy)
+        request = [budget, named, None if floor is None else repr(floor), rules and rules.settings(), part, reason, by]
+        return self._write("change", request, key, do)
+
+    # ---- who takes part
+
+    def enrol(self, people: People | Sequence[str], *, by: str = "", key: str | None = None) -> Receipt:
+        """Let people join; those who were there before come back with all that is known of them."""
+        given = people if isinstance(people, People) else People(people)
+
+        def do(work: Work) -> Receipt:
+            enrolling.enrol(work, given, by)
+            return receipt(work, "enrol", work.state.summary.round, len(given))
+
+        request = [given.ids, given.group, given.staff, given.features, by]
+        return self._write("enrol", request, key, do)
+
+    def withdraw(self, ids: str | Sequence[str], *, by: str = "", key: str | None = None) -> Receipt:
+        """Let people leave; what is known of them stays, for when they come back."""
+        given = check_ids(ids)
+
+        def do(work: Work) -> Receipt:
+            enrolling.leave(work, given, by)
+            return receipt(work, "withdraw", work.state.summary.round, len(given))
+
+        return self._write("withdraw", [given, by], key, do)
+
+    def away(self, ids: str | Sequence[str], *, back: bool = False, by: str = "", key: str | None = None) -> Receipt:
+        """Note that people cannot be drawn for now, or are back; it needs the name of who says so."""
+        given = check_ids(ids)
+        check_by(by, needed="a change of who is away")
+
+        def do(work: Work) -> Receipt:
+            entry = enrolling.set_away(work, given, not back, by)
+            taken = 0 if entry is None or entry.table is None else int(entry.table["rows"])
+            return receipt(work, "away", work.state.summary.round, taken, len(given) - taken, entries=int(taken > 0))
+
+        return self._write("away", [given, back, by], key, do)
+
+    def erase(self, id_: str, *, by: str = "", key: str | None = None) -> Receipt:
+        """Delete who someone is, for good: id, salt, group, staff and reasons. They must have left before."""
+        check_by(by, needed="to erase someone")
+
+        def do(work: Work) -> Receipt:
+            enrolling.erase(work, id_, by)
+            return receipt(work, "erase", work.state.summary.round, 1)
+
+        return self._write("erase", [sha256(id_.encode()).hex(), by], key, do)
+
+    # ---- rounds
+
+    def draw(
+        self,
+        *,
+        states: Outcomes | None = None,
+        budget: Any = None,
+        source: str | None = None,
+        value: str | None = None,
+        by: str = "",
+        key: str | None = None,
+    ) -> Round:
+        """Draw the next round: who is there, what each is due, the chances and the draw are recorded at once.
+
+        There is one draw for each round: while a round is open, the same call returns the same draw.
+
+        Parameters
+        ----------
+        states : Outcomes, optional
+            States observed now, in its column `before`.
+        budget : int or mapping, optional
+            How many are drawn in this round alone; in a trial by part.
+        source : str, optional
+            A public source of randomness that will have a value later, such as ``drand quicknet round 12345``: the
+            round is committed now, and drawn when the value is given.
+        value : str, optional
+            The value of that source.
+        by, key : str
+        """
+
+        def do(work: Work) -> Receipt:
+            before = work.session.length
+            rounds.next_round(work, states, budget, source, value, by)
+            return receipt(work, "draw", work.state.summary.round, entries=work.session.length - before)
+
+        seen = None if states is None else [states.ids, states.before.tolist()]
+        asked = None if budget is None else repr(budget)
+        found = self._write("draw", [seen, asked, source, value, by], key, do)
+        return self.round(found.round)
+
+    def preview(self, *, states: Outcomes | None = None, budget: Any = None) -> tuple[PlannedRound, tuple[Drawn, ...]]:
+        """Return what the next draw would be committed to, for everyone enrolled; nothing is drawn, nothing is kept."""
+        with self.store.reading(self.name) as session:
+            return rounds.preview(Work(session), states, budget)
+
+    def round(self, number: int | None = None) -> Round:
+        """Return a round, by default the last one."""
+        with self.store.reading(self.name) as session:
+            work = Work(session)
+            if not work.state.summary.round:
+                raise InputError("there was no round yet")
+            return rounds.read_round(work, work.state.summary.round if number is None else number)
+
+    def report(
+        self,
+        outcomes: Outcomes,
+        *,
+        round: int | None = None,  # noqa: A002
+        by: str = "",
+        key: str | None = None,
+    ) -> Receipt:
+        """Take in what was done and seen in a round, by default the last one: whole or in part, now or later."""
+        request = _request(outcomes, round, by)
+        return self._write("report", request, key, lambda work: reporting.report(work, outcomes, round, by))
+
+    def correct(
+        self,
+        outcomes: Outcomes,
+        *,
+        round: int | None = None,  # noqa: A002
+        reason: str = "",
+        by: str = "",
+        key: str | None = None,
+    ) -> Receipt:
+        """Correct what was reported of a round; it needs a reason and a name."""
+        check_by(by, needed="a correction")
+        request = [*_request(outcomes, round, by), reason]
+        return self._write("correct", request, key, lambda work: reporting.correct(work, outcomes, round, reason, by))
+
+    def close(self, *, by: str = "", key: str | None = None) -> Receipt:
+        """End the open round; what comes later can still be reported."""
+
+        def do(work: Work) -> Receipt:
+            summary = work.state.summary
+            if summary.phase == CLOSED:
+                raise InputError("no round is open")
+            work.append("close", {"round": summary.round}, None, by)
+            return receipt(work, "close", summary.round)
+
+        return self._write("close", [by], key, do)
+
+    def end(self, *, by: str = "", key: str | None = None) -> Receipt:
+        """End the programme and publish the secret, so that anyone can check the seeds of all draws."""
+        check_by(by, needed="to end a programme")
+
+        def do(work: Work) -> Receipt:
+            if work.state.summary.phase != CLOSED:
+                raise InputError(f"round {work.state.summary.round} must be closed before the programme ends")
+            work.append("end", {"secret": work.secret.hex()}, None, by)
+            return receipt(work, "end", work.state.summary.round)
+
+        return self._write("end", [by], key, do)
+
+    # ---- looking
+
+    def status(self) -> Status:
+        """Return how the programme stands."""
+        with self.store.reading(self.name) as session:
+            return status_of(Work(session))
+
+    def log(self) -> StateLog:
+        """Return all that happened as a log, as `fit`, `effect` and `whatif` read it."""
+        from meritfair.programme.records import state_log
+
+        with self.store.reading(self.name) as session:
+            return state_log(Work(session))
+
+    def verify(self, *, heads: Sequence[str] = (), progress: Progress = None) -> Any:
+        """Check the whole ledger: its chain, every draw, and that exposures follow from what was recorded.
+
+        Parameters
+        ----------
+        heads : sequence of str
+            Heads that were published before; each must be in the ledger.
+        progress : bool or callable, optional
+        """
+        from meritfair.programme.verifying import verify
+
+        with self.store.reading(self.name) as session:
+            return verify(session, heads, progress)
+
+    def export(self, folder: str | PathLike[str], *, anonymous: bool = False) -> Path:
+        """Write the ledger with a verifier of its own into a folder; without `anonymous`, what is private too."""
+        from meritfair.programme.exporting import write_export
+
+        with self.store.reading(self.name) as session:
+            return write_export(session, Path(folder), anonymous)
+
+    def import_(self, folder: str | PathLike[str]) -> Receipt:
+        """Make the programme from an export that is not anonymous, with the same head."""
+        from meritfair.programme.exporting import read_export
+
+        return read_export(self.store, self._name, Path(folder))
+
+    # ---- once
+
+    def _write(self, verb: str, request: list[Any], key: str | None, do: Callable[[Work], Receipt]) -> Receipt:
+        """Do something in one transaction, and once for each key."""
+        asked = b"" if key is None else sha256(canonical([verb, request]))
+        with self.store.writing(self.name) as session:
+            kept = None if key is None else session.answer(key)
+            if kept is not None:
+                if kept[0] != asked:
+                    raise KeyConflictError(f"the key {key!r} was used before, for another request")
+                return Receipt(**json.loads(kept[1]))
+            work = Work(session)
+            found = do(work)
+            work.save()
+            if key is not None:
+                session.keep_answer(key, asked, json.dumps(asdict(found)))
+            return found
+
+
+def _request(outcomes: Outcomes, round_: int | None, by: str) -> list[Any]:
+    columns = [getattr(outcomes, name).tolist() for name in ("before", "action", "after")]
+    return [outcomes.ids, *columns, dict(outcomes.reasons), round_, by]
+
+
+def _changed(part: Part, budget: Any, policy: Any, floor: float | None) -> Part:
+    given = part.budget if budget is None else budget, part.policy if policy is None else policy
+    return Part(*given, part.floor if floor is None else floor, part.name, part.share)
+
+
+def _take_in_history(work: Work, history: StateLog, by: str) -> None:
+    """Enrol those of a log, and take in its rounds as those before the first."""
+    features = {name: history.features[name] for name in work.state.settings.features if name in history.features}
+    enrolling.enrol(work, People(list(history.arms), features=features), by)
+    rounds_ = history.rounds - history.rounds.max()
+    after = np.where(history.followed, np.append(history.states[1:], -1), -1)
+    columns = {"number": history.arm, "round": rounds_, "before": history.states, "action": history.actions}
+    body = {"rounds": int(1 - rounds_.min())}
+    order = np.lexsort((history.arm, rounds_))
+    table = {name: np.asarray(column)[order] for name, column in {**columns, "after": after}.items()}
+    work.append("history", body, table, by)
+
+
+def open(url: str | None = None, name: str | None = None) -> Programme:  # noqa: A001
+    """Open a programme.
+
+    Parameters
+    ----------
+    url : str, optional
+        Where it is kept: ``sqlite:///calls.db``, the path of an SQLite file, or ``postgresql://user@host/name``. By
+        default the environment variable MERITFAIR_STORE or, if that is not set, an SQLite file in the user's data
+        folder.
+    name : str, optional
+        Which programme of the store; by default the only one. A new one needs a name.
+    """
+    return Programme(Store(url), name)

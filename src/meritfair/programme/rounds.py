@@ -1,0 +1,269 @@
+"""A round: plan, commit, draw; what is committed is in the ledger before the seed of the draw is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from meritfair.core.arrays import BoolArray, IntArray
+from meritfair.core.checks import check_whole
+from meritfair.core.errors import InputError
+from meritfair.programme import randomness
+from meritfair.programme.inputs import Outcomes
+from meritfair.programme.ledger import Entry, make_table
+from meritfair.programme.lottery import DESIGN, ONE, Stream, draw_once
+from meritfair.programme.planning import PlannedRound, plan_round, unknown_states
+from meritfair.programme.rowtable import RowTable
+from meritfair.programme.state import CLOSED, COMMITTED, OPEN
+from meritfair.programme.work import Work, versions
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Someone in a draw.
+
+    Attributes
+    ----------
+    id, group, staff : str
+    number : int
+    due, chance : float
+        What they were due in the round, and with which chance they were drawn.
+    state : int
+        The state that was observed at the start of the round; -1 if none was.
+    """
+
+    id: str
+    number: int
+    group: str
+    staff: str
+    due: float
+    chance: float
+    state: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round of a programme.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    phase : {"committed", "open", "closed"}
+        It is ``committed`` while it waits for a public random value.
+    people : tuple of Drawn
+        Who is drawn, in order of their numbers; nobody while it is committed only.
+    enrolled, away : int
+        How many took part in the draw, and how many of them were away.
+    commitment, seed, head : str
+        Hexadecimal. The head is the hash of the last entry: keep it elsewhere, and nobody can change what was before it
+        without that being found.
+    source : str
+        The public source of randomness; empty if the seed is made with the secret.
+    time : str
+        When it was drawn, or committed.
+    """
+
+    number: int
+    phase: str
+    people: tuple[Drawn, ...]
+    enrolled: int
+    away: int
+    commitment: str
+    seed: str
+    head: str
+    source: str = ""
+    time: str = ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of those who are drawn."""
+        return tuple(each.id for each in self.people)
+
+
+def plan(work: Work, states: Outcomes | None, budget: Any) -> PlannedRound:
+    """Return the next round as it would be committed; nothing is drawn."""
+    state = work.state
+    if state.summary.ended:
+        raise InputError("the programme has ended")
+    if not state.here.any():
+        raise InputError("nobody is enrolled: enrol participants before the first draw")
+    now = unknown_states(state.people)
+    if states is not None:
+        now[work.numbers(states.ids, enrolled=True)] = states.before
+    return plan_round(state, work.session.identity, now, _budgets(work, budget))
+
+
+def _budgets(work: Work, budget: Any) -> tuple[int | None, ...]:
+    """Return the budget that is asked for each part, None for that of the settings."""
+    parts = work.state.settings.parts
+    if budget is None:
+        return (None,) * len(parts)
+    if len(parts) > 1 and not isinstance(budget, Mapping):
+        names = ", ".join(part.name for part in parts)
+        raise InputError(f"in a trial a budget is given by part, as in {{'{parts[0].name}': 10}}; the parts: {names}")
+    given = budget if isinstance(budget, Mapping) else {parts[0].name: budget}
+    return tuple(check_whole("budget", given[part.name], 0, 2**31) if part.name in given else None for part in parts)
+
+
+def commit(work: Work, states: Outcomes | None, budget: Any, source: str | None, by: str) -> Entry:
+    """Plan the next round and commit to it."""
+    named = None if source is None else randomness.parse_source(source)
+    if named is not None:
+        randomness.check_future(named)
+    planned, asked = plan(work, states, budget), _budgets(work, budget)
+    own = [part.budget[work.state.summary.round % len(part.budget)] for part in work.state.settings.parts]
+    body = {
+        "round": work.state.summary.round + 1,
+        "asked": [mine if given is None else given for mine, given in zip(own, asked, strict=True)],
+        "budgets": list(planned.budgets),
+        "design": DESIGN,
+        "source": named,
+        "versions": versions(),
+    }
+    return work.append("commit", body, planned.columns(), by)
+
+
+def draw(work: Work, value: str | None, by: str) -> Entry:
+    """Make the draw of the round that is committed."""
+    entry, table = committed(work)
+    named, commitment = entry.body["source"], entry.commitment
+    if named is None:
+        seed, data = randomness.seed_from_secret(work.secret, commitment), None
+    else:
+        data = randomness.parse_value(named, value or "")
+        seed = randomness.seed_from_value(commitment, data)
+    body = {
+        "round": entry.body["round"],
+        "commitment": commitment.hex(),
+        "seed": seed.hex(),
+        "value": None if data is None else data.hex(),
+    }
+    return work.append("draw", body, {"number": table["number"][drawn_rows(entry, table, seed)]}, by)
+
+
+def committed(work: Work, round_: int | None = None) -> tuple[Entry, RowTable]:
+    """Return the entry that commits to a round, by default the last one, and its table."""
+    number = work.state.summary.round if round_ is None else round_
+    entry, table = work.entry(work.state.summary.commits[number - 1])
+    assert table is not None
+    return entry, table
+
+
+def drawn_rows(entry: Entry, table: RowTable, seed: bytes) -> BoolArray:
+    """Return which rows of a commitment are drawn with this seed: each part in turn."""
+    stream, drawn = Stream(seed), np.zeros(len(table), np.bool_)
+    chance, part = table["chance"].astype(np.int64), table["part"]
+    for place in range(len(entry.body["budgets"])):
+        own = np.flatnonzero(part == place)
+        drawn[own] = draw_once(chance[own], stream)
+    return drawn
+
+
+def next_round(
+    work: Work, states: Outcomes | None, budget: Any, source: str | None, value: str | None, by: str
+) -> None:
+    """Draw the next round, or finish the one that is committed; a round that is open stays as it was drawn."""
+    phase, number = work.state.summary.phase, work.state.summary.round
+    if phase == OPEN:
+        _check_same(work, states, budget, source, value)
+        return
+    if phase == CLOSED:
+        if value is not None:
+            raise InputError("a public value finishes a draw that was committed to its source; there is none")
+        commit(work, states, budget, source, by)
+        if source is None:
+            draw(work, None, by)
+        return
+    entry, _ = committed(work)
+    if value is None:
+        if source is not None and randomness.parse_source(source) == entry.body["source"]:
+            return
+        waits = randomness.describe(entry.body["source"])
+        raise InputError(f"round {number} is committed and waits for {waits}: finish it with that value")
+    draw(work, value, by)
+
+
+def _check_same(work: Work, states: Outcomes | None, budget: Any, source: str | None, value: str | None) -> None:
+    """Refuse to draw a round again that is drawn already, with anything else than it was drawn with."""
+    number = work.state.summary.round
+    entry, table = committed(work)
+    again = f"round {number} is drawn already, and there is one draw for each round"
+    asked = [own if new is None else new for own, new in zip(entry.body["asked"], _budgets(work, budget), strict=True)]
+    if asked != entry.body["asked"]:
+        raise InputError(f"{again}: its budget was {entry.body['asked']}, not {asked}; close it before the next")
+    if source is not None and randomness.parse_source(source) != entry.body["source"]:
+        raise InputError(f"{again}, without the source {source!r}; close it before the next")
+    if states is not None:
+        place = np.searchsorted(table["number"], work.numbers(states.ids))
+        if (table["state"][np.minimum(place, len(table) - 1)] != states.before).any():
+            raise InputError(f"{again}: report states that were seen later, and close it before the next")
+    if value is not None:
+        _, drawn = draw_entry(work, number)
+        data = None if entry.body["source"] is None else randomness.parse_value(entry.body["source"], value).hex()
+        if data is None or drawn.body["value"] != data:
+            raise InputError(f"{again}, with another value")
+
+
+def draw_entry(work: Work, round_: int) -> tuple[int, Entry]:
+    """Return the entry with the draw of a round, and its place."""
+    first = work.state.summary.commits[round_ - 1]
+    for seq, data, _ in work.session.entries(first + 1):
+        entry = Entry.from_bytes(data)
+        if entry.kind == "draw":
+            return seq, entry
+    raise InputError(f"round {round_} is not drawn yet")
+
+
+def read_round(work: Work, round_: int) -> Round:
+    """Return a round as it is in the ledger."""
+    summary = work.state.summary
+    check_whole("round", round_, 1, summary.round, f"{summary.round}, the last one")
+    entry, table = committed(work, round_)
+    phase = summary.phase if round_ == summary.round else CLOSED
+    named = entry.body["source"]
+    found = Round(
+        round_,
+        phase,
+        (),
+        len(table),
+        int(table["away"].sum()),
+        entry.commitment.hex(),
+        "",
+        work.session.head.hex(),
+        "" if named is None else randomness.describe(named),
+        entry.time,
+    )
+    if phase == COMMITTED:
+        return found
+    seq, made = draw_entry(work, round_)
+    _, numbers = work.entry(seq)
+    assert numbers is not None
+    places = np.searchsorted(table["number"], numbers["number"])
+    return replace(found, people=_people(work, table, places), seed=made.body["seed"], time=made.time)
+
+
+def _people(work: Work, table: RowTable, places: IntArray) -> tuple[Drawn, ...]:
+    """Return the people of some rows of a commitment; who was erased has no id any more."""
+    numbers = table["number"][places].tolist()
+    known = {each.number: each for each in work.session.people(numbers)} if numbers else {}
+    rows = zip(numbers, table["due"][places] / ONE, table["chance"][places] / ONE, table["state"][places], strict=True)
+    made = []
+    for number, due, chance, state in rows:
+        who = known.get(number)
+        texts = ("", "", "") if who is None else (who.id or "", who.group or "", who.staff or "")
+        made.append(Drawn(texts[0], number, texts[1], texts[2], float(due), float(chance), int(state)))
+    return tuple(made)
+
+
+def preview(work: Work, states: Outcomes | None, budget: Any) -> tuple[PlannedRound, tuple[Drawn, ...]]:
+    """Return what a draw would be committed to now, for everyone enrolled; nothing is drawn or kept."""
+    if work.state.summary.phase != CLOSED:
+        raise InputError(f"round {work.state.summary.round} is {work.state.summary.phase}: close it before the next")
+    planned = plan(work, states, budget)
+    table = make_table("commit", {}, planned.columns())
+    assert table is not None
+    return planned, _people(work, table, np.arange(len(table)))

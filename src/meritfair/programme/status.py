@@ -1,0 +1,114 @@
+"""How a programme stands: what a coordinator wants to see first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from meritfair.model.rules import budget_text
+from meritfair.programme.lottery import ONE
+from meritfair.programme.state import CLOSED, COMMITTED, OPEN
+from meritfair.programme.work import Work
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a programme stands.
+
+    Attributes
+    ----------
+    name, head, time : str
+        Its name, the hash of its last entry, and when that was made.
+    entries : int
+    round : int
+        The last round.
+    phase : {"closed", "committed", "open"}
+        Of that round.
+    ended : bool
+    enrolled, away, left : int
+        How many take part, how many of them are away, and how many have left.
+    drawn, reported, states : int
+        In the last round: how many were drawn, of how many of them it is known what was done, and of how many
+        participants the state after it is known.
+    overdue : int
+        Of the rounds before, how many draws have no report.
+    largest_account : float
+        The account farthest from 0, in pulls: above 0 someone is owed something.
+    policy, budget, rules : str
+    """
+
+    name: str
+    head: str
+    time: str
+    entries: int
+    round: int
+    phase: str
+    ended: bool
+    enrolled: int
+    away: int
+    left: int
+    drawn: int
+    reported: int
+    states: int
+    overdue: int
+    largest_account: float
+    policy: str
+    budget: str
+    rules: str
+
+    @property
+    def next_step(self) -> str:
+        """What to do next, in words."""
+        if self.ended:
+            return "The programme has ended."
+        if self.enrolled == 0:
+            return "Enrol participants."
+        if self.phase == COMMITTED:
+            return f"Round {self.round} waits for its public value: draw with that value."
+        if self.phase == OPEN:
+            missing = self.drawn - self.reported
+            return (
+                f"Report on {missing} more who were drawn, or close round {self.round}."
+                if missing
+                else (f"Close round {self.round}.")
+            )
+        return f"Draw round {self.round + 1}."
+
+
+def status_of(work: Work) -> Status:
+    """Return how a programme stands."""
+    state, session = work.state, work.session
+    summary, here, account = state.summary, state.here, state.account
+    drawn = reported = states = overdue = 0
+    for number in range(1, summary.round + 1):
+        if number == summary.round and summary.phase == COMMITTED:
+            continue
+        seen = state.seen(number)
+        chosen = seen[0] == 1
+        known = chosen & (seen[2] >= 0)
+        if number < summary.round or summary.phase == CLOSED:
+            overdue += int(chosen.sum() - known.sum())
+        drawn, reported, states = int(chosen.sum()), int(known.sum()), int((seen[3] >= 0).sum())
+    parts = state.settings.parts
+    largest = account[np.argmax(np.abs(account))] / ONE if len(account) else 0.0
+    return Status(
+        name=session.name,
+        head=session.head.hex(),
+        time=summary.time,
+        entries=session.length,
+        round=summary.round,
+        phase=summary.phase,
+        ended=summary.ended,
+        enrolled=int(here.sum()),
+        away=int((here & state.away).sum()),
+        left=int(state.people - here.sum()),
+        drawn=drawn,
+        reported=reported,
+        states=states,
+        overdue=overdue,
+        largest_account=float(largest),
+        policy="; ".join(f"{part.name}: {part.policy.name}" if part.name else part.policy.name for part in parts),
+        budget="; ".join(budget_text(part.budget) for part in parts),
+        rules=str(state.settings.rules),
+    )

@@ -1,0 +1,133 @@
+"""One piece of work on a programme in one transaction: its state, and entries that are added to its ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import meritfair
+from meritfair.core.arrays import IntArray
+from meritfair.core.checks import check_known
+from meritfair.core.errors import InputError
+from meritfair.programme.canonical import canonical
+from meritfair.programme.columns import StoredColumns
+from meritfair.programme.ledger import Entry, make_table, now
+from meritfair.programme.rowtable import RowTable
+from meritfair.programme.state import State
+from meritfair.programme.store import Session
+
+_SECRET = 32  # bytes; what follows them is the key of pseudonyms
+
+
+class Work:
+    """What is done in one transaction.
+
+    Parameters
+    ----------
+    session : Session
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.columns = StoredColumns(session)
+        self.state = State(self.columns, session.summary)
+
+    @property
+    def secret(self) -> bytes:
+        """What the seeds of draws are made with."""
+        return self.session.secret[:_SECRET]
+
+    def append(
+        self, kind: str, body: Mapping[str, Any], columns: Mapping[str, Any] | None = None, by: str = ""
+    ) -> Entry:
+        """Add an entry, and take it in."""
+        session, table = self.session, make_table(kind, body, columns)
+        described = None if table is None else table.describe()
+        head = session.head if session.length else bytes(32)
+        entry = Entry(session.identity, session.length, head, kind, now(), check_by(by), dict(body), described)
+        self.state.apply(entry, table)
+        session.append(entry.to_bytes(), entry.digest, None if table is None else table.to_bytes())
+        return entry
+
+    def save(self) -> None:
+        """Write what follows from the new entries."""
+        self.columns.save()
+        self.session.set_summary(self.state.to_dict())
+
+    def entry(self, seq: int) -> tuple[Entry, RowTable | None]:
+        """Return an entry and its table."""
+        _, data, _ = next(iter(self.session.entries(seq, seq + 1)))
+        entry = Entry.from_bytes(data)
+        rows = self.session.rows(seq)
+        return entry, None if entry.table is None or rows is None else RowTable.from_bytes(entry.table, rows)
+
+    # ---- who is who
+
+    def names(self, ids: Sequence[str]) -> list[str]:
+        """Return what the database calls these people: their ids or, if it keeps none, pseudonyms."""
+        key = self.session.secret[_SECRET:]
+        return [pseudonym(key, each) for each in ids] if key else list(ids)
+
+    def numbers(self, ids: Sequence[str], *, enrolled: bool = False) -> IntArray:
+        """Return the numbers of participants; refuse someone who is not known, or not enrolled."""
+        names = self.names(ids)
+        known = self.session.numbers_of(names)
+        for id_, name in zip(ids, names, strict=True):
+            if name not in known:
+                raise self._unknown(id_)
+        numbers = np.array([known[name] for name in names], np.int64)
+        if enrolled and len(numbers):
+            gone = np.flatnonzero(~self.state.here[numbers])
+            if len(gone):
+                raise InputError(f"the participant {ids[gone[0]]!r} is not enrolled now")
+        return numbers
+
+    def _unknown(self, id_: str) -> InputError:
+        """Return the error for an id that is not known, with the nearest one if there are few."""
+        if self.state.people > 10_000 or self.session.secret[_SECRET:]:
+            return InputError(f"there is no participant {id_!r}")
+        try:
+            check_known("participant", id_, [each.id for each in self.session.people() if each.id])
+        except InputError as error:
+            return error
+        return InputError(f"there is no participant {id_!r}")  # pragma: no cover
+
+
+def pseudonym(key: bytes, id_: str) -> str:
+    """Return what stands for an id; the same each time, and nobody without the key can tell whose it is.
+
+    Examples
+    --------
+    >>> pseudonym(bytes(32), "Ada")
+    'p-8a1e0ccd8db19f1c5a5d'
+    """
+    return "p-" + hmac.new(key, id_.encode(), hashlib.sha256).hexdigest()[:20]
+
+
+def check_by(by: Any, *, needed: str = "") -> str:
+    """Return the name of who does something; refuse an empty one where one is needed."""
+    name = str(by or "").strip()
+    if needed and not name:
+        raise InputError(f"{needed} needs the name of who does it")
+    canonical(name)
+    return name
+
+
+def versions() -> dict[str, str]:
+    """Return what exposures may depend on."""
+    import numba
+    import scipy
+
+    return {
+        "meritfair": meritfair.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "numba": numba.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
