@@ -68,11 +68,7 @@ def test_what_spreadsheets_write_is_read(tmp_path: Path) -> None:
         ("\n", "arms.csv: is empty"),
         (HEADER, "arms.csv: has no arms in it, only a header"),
         ("arm,p00,p01\nAda,1,1\n", "arms.csv, line 1: lacks the columns p10, p11; it has arm, p00, p01"),
-        (
-            "arm;p00;p01;p10;p11\n",
-            "line 1: lacks the columns arm, p00, p01, p10, p11; it has arm;p00;p01;p10;p11: "
-            "columns must be separated by commas, and here it seems to be ';'",
-        ),
+        ("arm;p00;p01\n", "line 1: lacks the columns p10, p11; it has arm, p00, p01"),
         ("arm,p00,p01,p10,p11,p00\n", "arms.csv, line 1, column p00: duplicate column"),
         (
             HEADER + "Ada,0.1,0.2,0.3,0.4\nBo,0.1,1.2,0.3,0.4\n",

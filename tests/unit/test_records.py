@@ -123,7 +123,7 @@ HEADER = "arm,round,state,action,exposure\n"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("arm;round;state;action\nAda;1;0;1\n", "columns must be separated by commas, and here it seems to be ';'"),
+        ("arm;round;state\nAda;1;0\n", "line 1: lacks the column action; it has arm, round, state"),
         (HEADER + "Ada,1,0,1,0,25\n", "line 2: has 6 cells, but the header has 5 columns: perhaps a decimal comma"),
         (HEADER + "Ada,02.03.2026,0,1,0.2\n", "line 2, column round: must be a whole number, or a date such as"),
         (HEADER + "Ada,3/2/2026,0,1,0.2\n", "line 2, column round: must be a whole number, or a date such as"),

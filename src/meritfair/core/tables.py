@@ -6,13 +6,13 @@ For people to read, tables of text can be set in Markdown and LaTeX.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meritfair.core.arrays import BoolArray, DateArray, FloatArray, IntArray
+from meritfair.core.csv_files import csv_header, read_csv, with_point
 from meritfair.core.errors import FileError, MissingExtraError, RowError
 from meritfair.core.storage import check_readable, check_suffix, write_text, write_whole
-from meritfair.core.texts import from_spreadsheet, to_spreadsheet
+from meritfair.core.texts import to_spreadsheet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,19 +32,30 @@ SUFFIXES = (".csv", ".parquet")
 TEXT_SUFFIXES = (".md", ".tex")
 EMPTY, _WRONG = -1, -2  # in columns of 0 and 1
 _LARGEST_WHOLE = 2**53  # beyond this, numbers in files may have been rounded
-_COMMA_IN_TEXT = re.compile(r"[^,]*[^\W\d_][^,]*,[^,]*[^\W\d_][^,]*")  # letters on both sides
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 _DATES = {"D": "a date such as 2026-03-02, without a time of day", "M": "a month such as 2026-03"}
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of cells as they stand in a file, with the line of each row (the row's number, in a Parquet file)."""
+    """Columns of cells as they stand in a file, with the line of each row (the row's number, in a Parquet file).
+
+    Attributes
+    ----------
+    file : Path
+    columns : dict of str to list
+    lines : sequence of int
+    decimal_comma : bool
+        Whether a number may have a comma in place of the decimal point.
+    ignored : sequence of str
+        The columns that the file has besides.
+    """
 
     file: Path
     columns: dict[str, list[Any]]
     lines: Sequence[int]
+    decimal_comma: bool = False
+    ignored: Sequence[str] = ()
 
     def error(self, row: int, column: str, problem: str) -> FileError:
         """Return the error that says what is wrong with a cell; rows are counted from 0."""
@@ -56,7 +68,7 @@ class Table:
     def only(self, rows: IntArray) -> Table:
         """Return these rows alone."""
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        return Table(self.file, columns, [self.lines[row] for row in rows])
+        return dataclasses.replace(self, columns=columns, lines=[self.lines[row] for row in rows])
 
     def text(self, column: str) -> list[str]:
         """Return a column as text, without blanks around it; refuse a cell that is empty."""
@@ -65,9 +77,14 @@ class Table:
             raise self.error(values.index(""), column, "the cell is empty")
         return values
 
+    def with_points(self, column: str) -> list[Any]:
+        """Return a column in which decimal numbers have a point, whatever they have in the file."""
+        cells = self.columns[column]
+        return [with_point(cell) for cell in cells] if self.decimal_comma else cells
+
     def numbers(self, column: str, low: float, high: float, *, may_be_empty: bool = False) -> FloatArray:
         """Return a column as numbers between the bounds; empty cells are NaN where there may be some."""
-        cells = self.columns[column]
+        cells = self.with_points(column)
         if may_be_empty:
             cells = [math.nan if _is_empty(cell) else cell for cell in cells]
         try:
@@ -157,7 +174,15 @@ def first_duplicate(*columns: IntArray) -> tuple[int, int] | None:
     return int(order[at]), int(order[at + 1])
 
 
-def read_table(path: str | PathLike[str], what: str, required: Sequence[str], optional: Sequence[str] = ()) -> Table:
+def read_table(
+    path: str | PathLike[str],
+    what: str,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+    *,
+    encoding: str = "utf-8",
+    tell: Callable[[int, int], None] | None = None,
+) -> Table:
     """Read the columns of a .csv or .parquet file that are wanted; others are ignored.
 
     Parameters
@@ -166,14 +191,30 @@ def read_table(path: str | PathLike[str], what: str, required: Sequence[str], op
     what : str
         What a row of the file is, in the plural, such as "arms".
     required : sequence of str
-        Columns that must be there.
+        Columns that must be there. Capital letters do not matter.
     optional : sequence of str
         Columns that are read if they are there.
+    encoding : str
+        Of a .csv file that does not say its own.
+    tell : callable, optional
+        Is told how much of how much of a .csv file is read.
     """
     file = Path(path)
     suffix = check_suffix(file, what, SUFFIXES)
     check_readable(file)
-    table = (_read_csv if suffix == ".csv" else _read_parquet)(file, required, optional)
+    ignored = list[str]()
+
+    def choose(header: Sequence[str], line: int | None) -> list[tuple[str, int]]:
+        chosen = _check_header(file, header, required, optional, line)
+        read = {place for _, place in chosen}
+        ignored.extend(name for place, name in enumerate(header) if name and place not in read)
+        return chosen
+
+    if suffix == ".csv":
+        cells = read_csv(file, choose, encoding, tell)
+        table = Table(file, cells.columns, cells.lines, cells.decimal_comma, ignored)
+    else:
+        table = _read_parquet(file, choose, ignored)
     if not table.lines:
         raise FileError(file, f"has no {what} in it" + ", only a header" * (suffix == ".csv"))
     return table
@@ -184,7 +225,7 @@ def column_names(path: str | PathLike[str], what: str) -> list[str]:
     file = Path(path)
     suffix = check_suffix(file, what, SUFFIXES)
     check_readable(file)
-    return (_csv_header if suffix == ".csv" else _parquet_header)(file)
+    return (csv_header if suffix == ".csv" else _parquet_header)(file)
 
 
 def write_table(
@@ -359,40 +400,6 @@ def _csv_cell(cell: Any) -> Any:
     return "" if cell is None or (isinstance(cell, float) and math.isnan(cell)) else cell
 
 
-def _read_csv(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
-    """Read a CSV file; a row's line is where it ends."""
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream)
-            header = [name.strip() for name in next(reader, [])]
-            wanted = _check_header(file, header, required, optional, line=1)
-            named = max(k for k, name in enumerate(header, 1) if name)
-            places = {name: header.index(name) for name in wanted}
-            columns: dict[str, list[str]] = {name: [] for name in wanted}
-            lines = []
-            for row in reader:
-                if not any(cell.strip() for cell in row):
-                    continue
-                if not named <= len(row) <= len(header) or any(map(str.strip, row[named:])):
-                    raise FileError(file, _misfit(row, named), line=reader.line_num)
-                lines.append(reader.line_num)
-                for name, place in places.items():
-                    columns[name].append(from_spreadsheet(row[place]))
-    except UnicodeDecodeError as error:
-        raise FileError(file, f"is not text in UTF-8: {error}") from None
-    except csv.Error as error:
-        raise FileError(file, f"is not a CSV file: {error}") from None
-    return Table(file, columns, lines)
-
-
-def _csv_header(file: Path) -> list[str]:
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            return [name.strip() for name in next(csv.reader(stream), [])]
-    except (UnicodeDecodeError, csv.Error):  # said in full when it is read
-        return []
-
-
 def _parquet_header(file: Path) -> list[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -403,52 +410,44 @@ def _parquet_header(file: Path) -> list[str]:
         return []
 
 
-def _misfit(row: Sequence[str], named: int) -> str:
-    """Return what is wrong with a row of fewer or more cells than there are columns, and what may have caused it."""
-    if len(row) < named:
-        return f"has {len(row)} of the {named} columns of the header"
-    causes = []
-    pairs = [f"{left},{right}" for left, right in pairwise(row)]
-    texts = [pair for pair in pairs if _COMMA_IN_TEXT.fullmatch(pair)]
-    decimals = [pair for pair in pairs if _DECIMAL_COMMA.fullmatch(pair)]
-    if not any(map(str.strip, row[named:])):
-        causes.append("a comma at its end")
-    causes += [f"a comma inside a text, {text!r} (put it in quotation marks)" for text in texts[:1]]
-    causes += [f"a decimal comma, {pair!r} (write {pair.replace(',', '.')})" for pair in decimals[:1]]
-    perhaps = f": perhaps {' or '.join(causes)}" if causes else ""
-    return f"has {len(row)} cells, but the header has {named} columns{perhaps}"
-
-
-def _read_parquet(file: Path, required: Sequence[str], optional: Sequence[str]) -> Table:
+def _read_parquet(
+    file: Path, choose: Callable[[Sequence[str], int | None], list[tuple[str, int]]], ignored: Sequence[str]
+) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        stored = pq.read_table(file)
-    except (pa.ArrowInvalid, OSError) as error:
+        with pq.ParquetFile(file) as stored:
+            names = stored.schema_arrow.names
+            chosen = [(name, names[place]) for name, place in choose(names, None)]
+            cells = stored.read([column for _, column in chosen])
+    except (pa.ArrowException, OSError) as error:
         raise FileError(file, f"is not a Parquet file that can be read: {error}") from None
-    wanted = _check_header(file, stored.column_names, required, optional, line=None)
-    columns = {name: stored.column(name).to_pylist() for name in wanted}
-    return Table(file, columns, range(1, stored.num_rows + 1))
+    columns = {name: cells.column(column).to_pylist() for name, column in chosen}
+    return Table(file, columns, range(1, cells.num_rows + 1), ignored=ignored)
 
 
 def _check_header(
     file: Path, header: Sequence[str], required: Sequence[str], optional: Sequence[str], line: int | None
-) -> list[str]:
-    """Return the columns that are read; refuse a file in which one is missing, or there twice."""
+) -> list[tuple[str, int]]:
+    """Return the columns that are read, with their places; refuse a file in which one is missing, or there twice."""
     if not any(header):
         raise FileError(file, "is empty")
-    missing = [name for name in required if name not in header]
+    places = {name: _places(header, name) for name in (*required, *optional)}
+    missing = [name for name in required if not places[name]]
     if missing:
         wanted, found = ", ".join(missing), ", ".join(header)
-        mark = next((mark for mark in ";\t|" if mark in found and "," not in found), "")
-        hint = f": columns must be separated by commas, and here it seems to be {mark!r}" if mark else ""
-        raise FileError(file, f"lacks the column{'s' * (len(missing) > 1)} {wanted}; it has {found}{hint}", line=line)
-    read = [*required, *(name for name in optional if name in header)]
-    for name in read:
-        if header.count(name) > 1:
+        raise FileError(file, f"lacks the column{'s' * (len(missing) > 1)} {wanted}; it has {found}", line=line)
+    for name, found_at in places.items():
+        if len(found_at) > 1:
             raise FileError(file, "duplicate column", line=line, column=name)
-    return read
+    return [(name, found_at[0]) for name, found_at in places.items() if found_at]
+
+
+def _places(header: Sequence[str], name: str) -> list[int]:
+    """Return where a column is: under its very name or, if there is none, with other capital letters."""
+    exact = [place for place, each in enumerate(header) if each == name]
+    return exact or [place for place, each in enumerate(header) if each.casefold() == name.casefold()]
 
 
 def _date(cell: Any) -> np.datetime64 | None:
