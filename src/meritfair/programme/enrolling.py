@@ -24,7 +24,7 @@ from meritfair.core.arrays import IntArray
 from meritfair.core.errors import InputError
 from meritfair.programme.canonical import canonical, sha256
 from meritfair.programme.columns import level_column
-from meritfair.programme.inputs import People
+from meritfair.programme.inputs import ParticipantError, People
 from meritfair.programme.ledger import Entry
 from meritfair.programme.lottery import Stream
 from meritfair.programme.settings import Settings
@@ -43,9 +43,9 @@ def enrol(work: Work, people: People, by: str) -> Entry:
     known = work.session.numbers_of(names)
     again = [known[name] for name in names if name in known]
     here = state.here
-    for id_, name in zip(people.ids, names, strict=True):
+    for row, (id_, name) in enumerate(zip(people.ids, names, strict=True)):
         if name in known and here[known[name]]:
-            raise InputError(f"the participant {id_!r} is enrolled already")
+            raise ParticipantError(f"the participant {id_!r} is enrolled already", row)
     order = sorted(range(len(names)), key=lambda place: known.get(names[place], len(here) + place))
     new = [place for place in order if names[place] not in known]
     numbers = np.array([*sorted(again), *range(state.people, state.people + len(new))], np.int64)

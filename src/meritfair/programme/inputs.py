@@ -18,6 +18,23 @@ _LONGEST = 200  # characters of an id or a name
 _STATES = _ACTIONS = 2
 
 
+class ParticipantError(InputError):
+    """What was handed in of one participant cannot be used; `row` counts from 0 in the order given.
+
+    Examples
+    --------
+    >>> try:
+    ...     People(["Ada", ""])
+    ... except ParticipantError as error:
+    ...     error.row, error.column
+    (1, 'ids')
+    """
+
+    def __init__(self, problem: str, row: int = 0, column: str = "ids") -> None:
+        super().__init__(problem)
+        self.row, self.column = int(row), column
+
+
 @dataclass(frozen=True, eq=False)
 class People:
     """Those who enrol, a value for each in every column.
@@ -83,7 +100,7 @@ class Outcomes:
     >>> Outcomes(["Ada"], after=[2])
     Traceback (most recent call last):
     ...
-    meritfair.core.errors.InputError: after must be 0 or 1, or missing, got 2 for 'Ada'
+    meritfair.programme.inputs.ParticipantError: after must be 0 or 1, or missing, got 2 for 'Ada'
     """
 
     ids: Sequence[str]
@@ -97,7 +114,7 @@ class Outcomes:
         object.__setattr__(self, "ids", check_ids(self.ids))
         for name in ("action", "after", "before"):
             object.__setattr__(self, name, self._codes(name, getattr(self, name)))
-        for name in self.reasons:
+        for name in self.reasons.keys() - set(self.ids):
             check_known("participant", name, self.ids, where="reasons")
 
     def _codes(self, name: str, values: Any) -> IntArray:
@@ -110,7 +127,8 @@ class Outcomes:
         wrong = ~np.isin(codes, [-2, UNKNOWN, 0, 1] if self.forgets else [UNKNOWN, 0, 1])
         if wrong.any():
             place = int(np.flatnonzero(wrong)[0])
-            raise InputError(f"{name} must be 0 or 1, or missing, got {codes[place]} for {self.ids[place]!r}")
+            problem = f"{name} must be 0 or 1, or missing, got {codes[place]} for {self.ids[place]!r}"
+            raise ParticipantError(problem, place, name)
         return codes.astype(np.int64)
 
     def __len__(self) -> int:
@@ -120,9 +138,9 @@ class Outcomes:
 def check_ids(ids: Any) -> list[str]:
     """Return the ids of participants, if they are texts, not empty and all different."""
     given = [ids] if isinstance(ids, str) else list(ids)
-    for each in given:
+    for row, each in enumerate(given):
         if not isinstance(each, str) or not each.strip() or len(each) > _LONGEST or printable(each) != each:
-            raise InputError(f"an id is a text of 1 to {_LONGEST} printable characters, got {each!r}")
+            raise ParticipantError(f"an id is a text of 1 to {_LONGEST} printable characters, got {each!r}", row)
     if len(set(given)) < len(given):
         seen = set[str]()
         twice = next(each for each in given if each in seen or seen.add(each))  # type: ignore[func-returns-value]
@@ -135,7 +153,8 @@ def _texts(name: str, values: Sequence[Any], number: int) -> list[str]:
     texts = ["" if value is None else str(value).strip() for value in values]
     if len(texts) != number:
         raise InputError(f"{name} must have a value for each of the {number} participants, got {len(texts)}")
-    for text in texts:
+    for row, text in enumerate(texts):
         if len(text) > _LONGEST or printable(text) != text:
-            raise InputError(f"{name} must be at most {_LONGEST} printable characters, got {text[:_LONGEST]!r}")
+            problem = f"{name} must be at most {_LONGEST} printable characters, got {text[:_LONGEST]!r}"
+            raise ParticipantError(problem, row, name)
     return texts

@@ -115,7 +115,8 @@ class Programme:
         features : sequence of str
             What is known of people at enrolment and may be looked at.
         history : StateLog, optional
-            Records from before: those in it are enrolled, and what was seen of them is taken in.
+            Records from before: those in it are enrolled, and what was seen of them is taken in. Its features ``group``
+            and ``staff``, if it has them, are the group and the member of staff of each.
         trial : Trial, optional
             Makes it a trial: people are randomised into the `parts`.
         parts : sequence of Part, optional
@@ -129,7 +130,8 @@ class Programme:
         if (trial is None) != (parts is None):
             raise InputError("a trial has parts, and parts are those of a trial")
         own = (Part(budget, policy, floor),) if parts is None else tuple(parts)
-        used = tuple(features) or tuple(history.features if history is not None else ())
+        known = () if history is None else [name for name in history.features if name not in ("group", "staff")]
+        used = tuple(features) or tuple(known)
         settings = Settings(own, Rules() if rules is None else rules, forget, used, trial)
         for name in trial.strata if trial is not None else ():
             check_known("feature", name, used, where="strata")
@@ -227,6 +229,7 @@ class Programme:
         *,
         states: Outcomes | None = None,
         budget: Any = None,
+        away: str | Sequence[str] = (),
         source: str | None = None,
         value: str | None = None,
         by: str = "",
@@ -242,6 +245,8 @@ class Programme:
             States observed now, in its column `before`.
         budget : int or mapping, optional
             How many are drawn in this round alone; in a trial by part.
+        away : str or sequence of str
+            Those who cannot be drawn from now on, until they are back; as by the verb `away`, in the same transaction.
         source : str, optional
             A public source of randomness that will have a value later, such as ``drand quicknet round 12345``: the
             round is committed now, and drawn when the value is given.
@@ -249,15 +254,18 @@ class Programme:
             The value of that source.
         by, key : str
         """
+        absent = check_ids(away)
+        if absent:
+            check_by(by, needed="a change of who is away")
 
         def do(work: Work) -> Receipt:
             before = work.session.length
-            rounds.next_round(work, states, budget, source, value, by)
+            rounds.next_round(work, states, budget, source, value, by, absent)
             return receipt(work, "draw", work.state.summary.round, entries=work.session.length - before)
 
         seen = None if states is None else [states.ids, states.before.tolist()]
         asked = None if budget is None else repr(budget)
-        found = self._write("draw", [seen, asked, source, value, by], key, do)
+        found = self._write("draw", [seen, asked, absent, source, value, by], key, do)
         return self.round(found.round)
 
     def preview(self, *, states: Outcomes | None = None, budget: Any = None) -> tuple[PlannedRound, tuple[Drawn, ...]]:
@@ -396,7 +404,8 @@ def _changed(part: Part, budget: Any, policy: Any, floor: float | None) -> Part:
 def _take_in_history(work: Work, history: StateLog, by: str) -> None:
     """Enrol those of a log, and take in its rounds as those before the first."""
     features = {name: history.features[name] for name in work.state.settings.features if name in history.features}
-    enrolling.enrol(work, People(list(history.arms), features=features), by)
+    group, staff = (history.features.get(name) for name in ("group", "staff"))
+    enrolling.enrol(work, People(list(history.arms), group, staff, features), by)
     rounds_ = history.rounds - history.rounds.max()
     after = np.where(history.followed, np.append(history.states[1:], -1), -1)
     columns = {"number": history.arm, "round": rounds_, "before": history.states, "action": history.actions}

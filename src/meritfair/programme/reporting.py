@@ -17,7 +17,7 @@ from meritfair.core.arrays import BoolArray, IntArray
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
 from meritfair.programme.canonical import sha256
-from meritfair.programme.inputs import Outcomes
+from meritfair.programme.inputs import Outcomes, ParticipantError
 from meritfair.programme.state import COMMITTED, FORGOTTEN
 from meritfair.programme.work import Work
 
@@ -65,10 +65,12 @@ def report(work: Work, outcomes: Outcomes, round_: int | None, by: str) -> Recei
         old, new = seen[place], columns[name]
         against = np.flatnonzero((old >= 0) & (new >= 0) & (old != new))
         if len(against):
-            who = outcomes.ids[order[against[0]]]
-            raise InputError(
-                f"{_words(name)} of {who!r} in round {number} was reported as {old[against[0]]}, not "
-                f"{new[against[0]]}: correct it if that was wrong; nothing of this report was taken in"
+            row = order[against[0]]
+            raise ParticipantError(
+                f"{_words(name)} of {outcomes.ids[row]!r} in round {number} was reported as {old[against[0]]}, not "
+                f"{new[against[0]]}: correct it if that was wrong; nothing of this report was taken in",
+                row,
+                name,
             )
     news = np.zeros(len(numbers), np.bool_)
     for place, name in enumerate(_COLUMNS, start=1):
@@ -122,7 +124,8 @@ def _checked(work: Work, outcomes: Outcomes, round_: int | None) -> tuple[int, I
     order = np.argsort(numbers)
     outside = np.flatnonzero(work.state.seen(number)[0, numbers] < 0)
     if len(outside):
-        raise InputError(f"the participant {outcomes.ids[outside[0]]!r} was not enrolled in round {number}")
+        problem = f"the participant {outcomes.ids[outside[0]]!r} was not enrolled in round {number}"
+        raise ParticipantError(problem, outside[0])
     return number, numbers[order], order
 
 
@@ -142,7 +145,8 @@ def _notes(outcomes: Outcomes, order: IntArray, override: BoolArray, by: str, us
         reason = str(outcomes.reasons.get(id_, usual)).strip()
         if not reason or not by.strip():
             missing = "a reason" if not reason else "the name of who reports it"
-            raise InputError(f"{id_!r} was reached without being drawn: such an override needs {missing}")
+            problem = f"{id_!r} was reached without being drawn: such an override needs {missing}"
+            raise ParticipantError(problem, order[row], "action" if reason else "reason")
         notes[int(row)] = reason
     return notes
 

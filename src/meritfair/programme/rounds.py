@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from meritfair.core.arrays import BoolArray, IntArray
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
 from meritfair.programme import randomness
+from meritfair.programme.enrolling import set_away
 from meritfair.programme.inputs import Outcomes
 from meritfair.programme.ledger import Entry, make_table
 from meritfair.programme.lottery import DESIGN, ONE, Stream, draw_once
@@ -164,16 +165,29 @@ def drawn_rows(entry: Entry, table: RowTable, seed: bytes) -> BoolArray:
 
 
 def next_round(
-    work: Work, states: Outcomes | None, budget: Any, source: str | None, value: str | None, by: str
+    work: Work,
+    states: Outcomes | None,
+    budget: Any,
+    source: str | None,
+    value: str | None,
+    by: str,
+    away: Sequence[str] = (),
 ) -> None:
-    """Draw the next round, or finish the one that is committed; a round that is open stays as it was drawn."""
+    """Draw the next round, or finish the one that is committed; a round that is open stays as it was drawn.
+
+    Those who are said to be `away` are noted as such before.
+    """
     phase, number = work.state.summary.phase, work.state.summary.round
+    if phase != CLOSED and away:
+        _check_away(work, away)
     if phase == OPEN:
         _check_same(work, states, budget, source, value)
         return
     if phase == CLOSED:
         if value is not None:
             raise InputError("a public value finishes a draw that was committed to its source; there is none")
+        if away:
+            set_away(work, away, True, by)
         commit(work, states, budget, source, by)
         if source is None:
             draw(work, None, by)
@@ -206,6 +220,16 @@ def _check_same(work: Work, states: Outcomes | None, budget: Any, source: str | 
         data = None if entry.body["source"] is None else randomness.parse_value(entry.body["source"], value).hex()
         if data is None or drawn.body["value"] != data:
             raise InputError(f"{again}, with another value")
+
+
+def _check_away(work: Work, away: Sequence[str]) -> None:
+    """Refuse to change who is away in a round that is committed."""
+    _, table = committed(work)
+    place = np.searchsorted(table["number"], work.numbers(away))
+    here = np.flatnonzero(table["away"][np.minimum(place, len(table) - 1)] == 0)
+    if len(here):
+        number = work.state.summary.round
+        raise InputError(f"round {number} is committed already, and {away[here[0]]!r} was not away in it")
 
 
 def draw_entry(work: Work, round_: int) -> tuple[int, Entry]:

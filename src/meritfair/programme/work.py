@@ -16,6 +16,7 @@ from meritfair.core.checks import check_known
 from meritfair.core.errors import InputError
 from meritfair.programme.canonical import canonical
 from meritfair.programme.columns import StoredColumns
+from meritfair.programme.inputs import ParticipantError
 from meritfair.programme.ledger import Entry, make_table, now
 from meritfair.programme.rowtable import RowTable
 from meritfair.programme.state import State
@@ -77,14 +78,14 @@ class Work:
         """Return the numbers of participants; refuse someone who is not known, or not enrolled."""
         names = self.names(ids)
         known = self.session.numbers_of(names)
-        for id_, name in zip(ids, names, strict=True):
+        for row, (id_, name) in enumerate(zip(ids, names, strict=True)):
             if name not in known:
-                raise self._unknown(id_)
+                raise ParticipantError(str(self._unknown(id_)), row)
         numbers = np.array([known[name] for name in names], np.int64)
         if enrolled and len(numbers):
             gone = np.flatnonzero(~self.state.here[numbers])
             if len(gone):
-                raise InputError(f"the participant {ids[gone[0]]!r} is not enrolled now")
+                raise ParticipantError(f"the participant {ids[gone[0]]!r} is not enrolled now", gone[0])
         return numbers
 
     def _unknown(self, id_: str) -> InputError:
