@@ -1,0 +1,149 @@
+"""The tables of a store, and what protects their rows.
+
+A programme is a row of *programme* and rows of the other tables that name it. The ledger is in *entry* and *entry_rows*
+(the table of an entry, compressed), which triggers keep from being edited. What follows from the ledger is kept beside
+it: *vector* (columns of numbers by round, compressed). What must not be in the ledger is in ordinary tables that can be
+queried: *person*, *note*. *answer* has what requests with a key were answered.
+
+No bit of what is read may have changed unnoticed, whoever changed it (a disk, a copy, an editor):
+
+- large data have their SHA-256, all other rows a *checksum*: the CRC-32 of the programme's identity and their columns;
+- how many rows there are is in *programme*, and how many programmes in *store*, so that a row that cannot be found any
+  more is missed: where something is said *not* to be there, all rows of the table are read, checked and counted.
+
+The tables are made and changed by the scripts in ``migrations``; `HEAD` is the last of them.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+HEAD = "1"
+VERSIONS = "meritfair_schema"  # the table with the number of the schema; others may use alembic in the same database
+METADATA = MetaData()
+
+
+def _programme() -> Column[int]:
+    return Column("programme", Integer, ForeignKey("programme.id"), primary_key=True, autoincrement=False)
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, BigInteger, primary_key=True, autoincrement=False)
+
+
+def _checksum() -> Column[int]:
+    return Column("checksum", BigInteger, nullable=False)
+
+
+STORE = Table(
+    "store",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("programmes", Integer, nullable=False),
+    _checksum(),
+)
+PROGRAMME = Table(
+    "programme",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("identity", Text, nullable=False),
+    Column("name", Text, nullable=False, unique=True),
+    Column("secret", LargeBinary, nullable=False),
+    Column("length", BigInteger, nullable=False),
+    Column("head", LargeBinary, nullable=False),
+    Column("people", BigInteger, nullable=False),
+    Column("notes", BigInteger, nullable=False),
+    Column("vectors", BigInteger, nullable=False),
+    Column("answers", BigInteger, nullable=False),
+    Column("summary", Text, nullable=False),
+    _checksum(),
+)
+ENTRY = Table(
+    "entry",
+    METADATA,
+    _programme(),
+    _number("seq"),
+    Column("kind", Text, nullable=False),
+    Column("time", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+ENTRY_ROWS = Table(
+    "entry_rows",
+    METADATA,
+    Column("programme", Integer, primary_key=True, autoincrement=False),
+    _number("seq"),
+    Column("digest", LargeBinary, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    ForeignKeyConstraint(["programme", "seq"], ["entry.programme", "entry.seq"]),
+)
+VECTOR = Table(
+    "vector",
+    METADATA,
+    _programme(),
+    Column("name", Text, primary_key=True),
+    _number("round"),
+    Column("digest", LargeBinary, nullable=False),
+    _checksum(),
+    Column("data", LargeBinary, nullable=False),
+)
+PERSON = Table(
+    "person",
+    METADATA,
+    Column("programme", Integer, primary_key=True, autoincrement=False),  # a foreign key would cost as much as the rest
+    _number("number"),
+    Column("external_id", Text, nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+    Column("group_name", Text, nullable=False),
+    Column("staff", Text, nullable=False),
+    _checksum(),
+    UniqueConstraint("programme", "external_id"),
+    sqlite_with_rowid=False,
+)
+NOTE = Table(
+    "note",
+    METADATA,
+    _programme(),
+    _number("seq"),
+    _number("number"),
+    _checksum(),
+    Column("text", Text, nullable=False),
+    ForeignKeyConstraint(["programme", "seq"], ["entry.programme", "entry.seq"]),
+)
+ANSWER = Table(
+    "answer",
+    METADATA,
+    _programme(),
+    Column("key", Text, primary_key=True),
+    Column("request", LargeBinary, nullable=False),
+    Column("time", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    _checksum(),
+    Column("answer", Text, nullable=False),
+)
+
+
+def checksum(*fields: str | int | bytes) -> int:
+    """Return the CRC-32 of some fields; a text and bytes that spell it differ.
+
+    Examples
+    --------
+    >>> checksum("call", 3) == checksum("call", 3)
+    True
+    >>> checksum("call", 3) == checksum(b"call", 3)
+    False
+    """
+    return crc32(b"\0".join(b"b" + each if isinstance(each, bytes) else str(each).encode() for each in fields))

@@ -1,0 +1,172 @@
+"""Where programmes are kept: the contract of storage, on SQLite and on PostgreSQL.
+
+What holds, whatever is killed or unplugged:
+
+- *All or nothing*: what is written in one `Store.writing` is kept whole or not at all, and is on the disk when it ends.
+- *One at a time*: who writes to a programme has it alone from the first read on, so nothing is lost between two who
+  read, change and write.
+- *In order*: entries are numbered without gaps, and the database refuses to edit or delete one.
+- *One state*: `Store.reading` shows the programme as it was at one time, whoever writes meanwhile.
+- *Nothing wrong unnoticed*: what is read is checked, and damage is named (`meritfair.programme.schema`).
+
+A session is for one thread, and short: SQLite's readers can make a writer wait. Do not write while reading in the same
+thread.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from os import PathLike
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from meritfair.core.errors import InputError
+from meritfair.core.storage import write_whole
+from meritfair.programme.checked_rows import ProgrammeRow
+from meritfair.programme.database import Database
+from meritfair.programme.people import Person as Person
+from meritfair.programme.schema import PROGRAMME, STORE, checksum
+from meritfair.programme.session import Session as Session
+from meritfair.programme.store_errors import StoreError as StoreError
+from meritfair.programme.store_errors import damaged, explaining
+from meritfair.programme.upgrading import prepare
+
+
+class Store:
+    """A database of programmes, which is made if it is not there.
+
+    Parameters
+    ----------
+    url : str, optional
+        ``postgresql://USER@HOST/DATABASE``, ``sqlite:///PATH`` or the path of an SQLite file. By default what the
+        variable ``MERITFAIR_STORE`` says, else a file in the user's data folder. ``sqlite:///PATH?mode=ro`` is for
+        reading alone.
+
+    Attributes
+    ----------
+    url : str
+        Which database it is, without a password.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> from hashlib import sha256
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store = Store(f"{folder.name}/programmes.db")
+    >>> entry = json.dumps({"kind": "create", "time": "2026-11-17T09:00:00Z", "table": None}).encode()
+    >>> with store.creating("clinic", "0" * 32, b"secret") as session:
+    ...     session.append(entry, sha256(entry).digest(), None)
+    0
+    >>> with store.reading("clinic") as session:
+    ...     session.length
+    1
+    >>> store.names()
+    ['clinic']
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, url: str | PathLike[str] | None = None) -> None:
+        self._database = Database(None if url is None else str(url))
+        self.url = self._database.url
+        prepare(self._database)
+
+    def __repr__(self) -> str:
+        return f"Store({self.url!r})"
+
+    def names(self) -> list[str]:
+        """Return the names of all programmes, in order."""
+        with self._database.transaction(writing=False) as connection:
+            return sorted(row.name for row in self._rows(connection))
+
+    @contextmanager
+    def creating(self, name: str, identity: str, secret: bytes) -> Iterator[Session]:
+        """Make a programme, with what is written in the session."""
+        if not name or not re.fullmatch("[0-9a-f]{32}", identity):
+            raise InputError(f"a programme has a name and an identity of 32 hex digits, got {name!r} and {identity!r}")
+        with self._database.transaction(writing=True) as connection:
+            there = self._rows(connection, lock=True)
+            if any(row.name == name for row in there):
+                raise InputError(f"{self.url}: there is already a programme {name!r}")
+            row = ProgrammeRow(len(there) + 1, identity, name, secret)
+            connection.execute(sa.insert(PROGRAMME).values(row.columns()))
+            connection.execute(sa.update(STORE).values(programmes=row.id, checksum=checksum(1, row.id)))
+            session = Session(connection, row, self.url, writable=True)
+            yield session
+            session.finish()
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Session]:
+        """Open a programme to change it; nobody else can meanwhile."""
+        with self._database.transaction(writing=True) as connection:
+            session = Session(connection, self._row(connection, name, lock=True), self.url, writable=True)
+            yield session
+            session.finish()
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[Session]:
+        """Open a programme to read it, as it is now."""
+        with self._database.transaction(writing=False) as connection:
+            yield Session(connection, self._row(connection, name), self.url, writable=False)
+
+    def backup(self, path: str | PathLike[str]) -> None:
+        """Write a copy of an SQLite store, as it is at one time; others may write meanwhile."""
+        if not self._database.is_sqlite:
+            raise InputError(f"{self.url}: a copy of a PostgreSQL database is made by its own pg_dump")
+        target = Path(path)
+        if target.exists() and target.samefile(self._database.file):
+            raise InputError(f"a backup must be another file than the store, got {target}")
+        with explaining(self.url):
+            write_whole(target, self._copy, private=True)
+
+    def check(self) -> list[str]:
+        """Read everything; return what is damaged, in words, nothing if all is well."""
+        found = self._database.integrity()
+        try:
+            names = self.names()
+        except StoreError as error:
+            return [*found, str(error)]
+        for name in names:
+            try:
+                with self.reading(name) as session:
+                    found += session.problems()
+            except StoreError as error:
+                found.append(str(error))
+        return found
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._database.engine.dispose()
+
+    def _row(self, connection: sa.Connection, name: str, *, lock: bool = False) -> ProgrammeRow:
+        query = sa.select(PROGRAMME).where(PROGRAMME.c.name == name)
+        found = connection.execute(query.with_for_update() if lock else query).mappings().one_or_none()
+        if found is not None:
+            return ProgrammeRow.of(found, self.url)
+        names = sorted(row.name for row in self._rows(connection, lock=lock))
+        if name in names:
+            raise damaged(self.url, f"the list of programmes at {name!r}")
+        there = f"there are {', '.join(map(repr, names))}" if names else "there is none yet"
+        raise InputError(f"{self.url}: there is no programme {name!r}; {there}")
+
+    def _rows(self, connection: sa.Connection, *, lock: bool = False) -> list[ProgrammeRow]:
+        """Return the rows of all programmes; nobody can make another if they are to be locked."""
+        query = sa.select(STORE.c.programmes, STORE.c.checksum).where(STORE.c.id == 1)
+        count = connection.execute(query.with_for_update() if lock else query).one_or_none()
+        if count is None or checksum(1, count[0]) != count[1]:
+            raise damaged(self.url, "the row of the store")
+        rows = [ProgrammeRow.of(each, self.url) for each in connection.execute(sa.select(PROGRAMME)).mappings()]
+        if len(rows) != count[0]:
+            raise damaged(self.url, f"the list of programmes: there are {len(rows)} of {count[0]}, which")
+        return rows
+
+    def _copy(self, target: Path) -> None:
+        with closing(self._database.connect()) as source, closing(sqlite3.connect(target)) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, whatever the store uses
+            problems = [each for (each,) in copy.execute("PRAGMA integrity_check") if each != "ok"]
+        if problems:
+            raise damaged(self.url, f"something that was to be copied ({problems[0]})")
