@@ -15,7 +15,6 @@ from meritfair.core.texts import printable
 from meritfair.programme.columns import UNKNOWN
 
 _LONGEST = 200  # characters of an id or a name
-_STATES = _ACTIONS = 2
 
 
 class ParticipantError(InputError):
@@ -139,8 +138,11 @@ def check_ids(ids: Any) -> list[str]:
     """Return the ids of participants, if they are texts, not empty and all different."""
     given = [ids] if isinstance(ids, str) else list(ids)
     for row, each in enumerate(given):
-        if not isinstance(each, str) or not each.strip() or len(each) > _LONGEST or printable(each) != each:
+        if not isinstance(each, str) or not each.strip() or len(each) > _LONGEST:
             raise ParticipantError(f"an id is a text of 1 to {_LONGEST} printable characters, got {each!r}", row)
+    if printable("".join(given)) != "".join(given):  # one look at all is quick
+        row, each = next((row, each) for row, each in enumerate(given) if printable(each) != each)
+        raise ParticipantError(f"an id is a text of 1 to {_LONGEST} printable characters, got {each!r}", row)
     if len(set(given)) < len(given):
         seen = set[str]()
         twice = next(each for each in given if each in seen or seen.add(each))  # type: ignore[func-returns-value]
@@ -153,8 +155,8 @@ def _texts(name: str, values: Sequence[Any], number: int) -> list[str]:
     texts = ["" if value is None else str(value).strip() for value in values]
     if len(texts) != number:
         raise InputError(f"{name} must have a value for each of the {number} participants, got {len(texts)}")
-    for row, text in enumerate(texts):
+    for text in dict.fromkeys(texts):
         if len(text) > _LONGEST or printable(text) != text:
             problem = f"{name} must be at most {_LONGEST} printable characters, got {text[:_LONGEST]!r}"
-            raise ParticipantError(problem, row, name)
+            raise ParticipantError(problem, texts.index(text), name)
     return texts

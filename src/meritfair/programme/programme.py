@@ -51,7 +51,9 @@ class Programme:
     Examples
     --------
     >>> import meritfair as mf
-    >>> calls = mf.programme.open("sqlite://", "calls")
+    >>> from tempfile import TemporaryDirectory
+    >>> folder = TemporaryDirectory()
+    >>> calls = mf.programme.open(f"{folder.name}/calls.db", "calls")
     >>> _ = calls.create(budget=1, by="Dr. Osei")
     >>> _ = calls.enrol(mf.programme.People(["Ada", "Bo", "Cy"]), by="Dr. Osei")
     >>> drawn = calls.draw(by="Dr. Osei")
@@ -62,6 +64,7 @@ class Programme:
     1
     >>> print(calls.verify())
     The ledger is whole: 6 entries, 1 round, 1 draw checked.
+    >>> folder.cleanup()
     """
 
     def __init__(self, store: Store, name: str | None = None) -> None:

@@ -37,6 +37,7 @@ class Work:
         self.session = session
         self.columns = StoredColumns(session)
         self.state = State(self.columns, session.summary)
+        self._tables: dict[int, RowTable] = {}  # that were added or read
 
     @property
     def secret(self) -> bytes:
@@ -53,6 +54,8 @@ class Work:
         entry = Entry(session.identity, session.length, head, kind, now(), check_by(by), dict(body), described)
         self.state.apply(entry, table)
         session.append(entry.to_bytes(), entry.digest, None if table is None else table.to_bytes())
+        if table is not None:
+            self._tables[entry.seq] = table
         return entry
 
     def save(self) -> None:
@@ -61,11 +64,12 @@ class Work:
         self.session.set_summary(self.state.to_dict())
 
     def entry(self, seq: int) -> tuple[Entry, RowTable | None]:
-        """Return an entry and its table."""
+        """Return an entry and its table; that it is as it was written, the store has checked."""
         _, data, _ = next(iter(self.session.entries(seq, seq + 1)))
         entry = Entry.from_bytes(data)
-        rows = self.session.rows(seq)
-        return entry, None if entry.table is None or rows is None else RowTable.from_bytes(entry.table, rows)
+        if entry.table is not None and seq not in self._tables:
+            self._tables[seq] = RowTable.from_bytes(entry.table, self.session.rows(seq) or b"", check=False)
+        return entry, self._tables.get(seq)
 
     # ---- who is who
 
