@@ -78,9 +78,9 @@ class Ledger:
 
     def add(self, line: bytes, following: bytes) -> None:
         """Check the next entry, by itself and against the one before."""
-        seq, self.at, text = len(self.entries), f"entry {len(self.entries)}", line.decode()
-        entry = json.loads(text, parse_int=lambda n: int(n) if abs(int(n)) < 2**53 else n, parse_float=str)
-        need(canonical(entry) == text and list(entry) == KEYS, "is not an entry in canonical form")
+        seq, self.at = len(self.entries), f"entry {len(self.entries)}"
+        entry = json.loads(line.decode(), parse_int=lambda n: int(n) if abs(int(n)) < 2**53 else n, parse_float=str)
+        need(canonical(entry).encode() == line and list(entry) == KEYS, "is not an entry in canonical form")
         need(entry["format"] == "meritfair-ledger-1" and entry["kind"] in FIELDS, "is of an unknown format or kind")
         need(entry["seq"] == seq, f"has the sequence number {entry['seq']}: entries are missing, added or moved")
         self.hashes.append(sha256(line).hex())
@@ -187,7 +187,9 @@ def check(folder: Path, heads: Iterable[str] = (), proof: Path | None = None) ->
         found = [f"right: {counts}", f"head {ledger.hashes[-1]}", f"{len(ledger.seeds)} seeds {tied}", *ledger.values]
         return [], ledger.person(given) if proof else found
     except DAMAGE as error:
-        return [f"{ledger.at}: {error if type(error) is ValueError else f'is damaged: {error!r}'}"], []
+        return [
+            f"{ledger.at}: {error if type(error) is ValueError else f'damaged, {type(error).__name__}: {error}'}"
+        ], []
 
 
 if __name__ == "__main__":
