@@ -464,7 +464,7 @@ def test_damaged_files(tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_is_not_there(tmp_path: Path) -> None:
-    assert problem(tmp_path).startswith("the ledger: damaged, FileNotFoundError")
+    assert problem(tmp_path).startswith("the ledger: is damaged: FileNotFoundError")
     folder = BOOKS["plain"].write(tmp_path)
     lines = read_lines(folder)
     (folder / "ledger.jsonl").write_bytes(b"\n".join(lines)[:-9])
@@ -612,7 +612,7 @@ def test_a_proof_is_checked_against_heads_too(tmp_path: Path) -> None:
     assert standalone.check(tmp_path, (head,), file)[0] == []
     assert "cut or replaced" in problem(tmp_path, ("ab" * 32,), file)
     file.write_text("{")
-    assert problem(tmp_path, proof=file).startswith("the ledger: damaged, JSONDecodeError")
+    assert problem(tmp_path, proof=file).startswith("the ledger: is damaged: JSONDecodeError")
 
 
 # ---- the file
@@ -646,4 +646,4 @@ def test_it_runs_alone_in_its_folder(tmp_path: Path) -> None:
     (folder / "tables" / "3.z").write_bytes(b"")
     wrong = run(folder / "verify.py", "--head", head)
     assert (wrong.returncode, wrong.stderr) == (1, "")
-    assert wrong.stdout.startswith("entry 3 (draw): damaged, error: ")
+    assert wrong.stdout.startswith("entry 3 (draw): is damaged: error(")

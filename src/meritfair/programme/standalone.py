@@ -187,9 +187,7 @@ def check(folder: Path, heads: Iterable[str] = (), proof: Path | None = None) ->
         found = [f"right: {counts}", f"head {ledger.hashes[-1]}", f"{len(ledger.seeds)} seeds {tied}", *ledger.values]
         return [], ledger.person(given) if proof else found
     except DAMAGE as error:
-        return [
-            f"{ledger.at}: {error if type(error) is ValueError else f'damaged, {type(error).__name__}: {error}'}"
-        ], []
+        return [f"{ledger.at}: {error if type(error) is ValueError else f'is damaged: {error!r:.99}'}"], []
 
 
 if __name__ == "__main__":
