@@ -47,6 +47,7 @@ from meritfair.cli import (  # noqa: E402
     compare,
     effect,
     fit,
+    programme,
     reproduce,
     simulate,
     sweep,
@@ -64,6 +65,7 @@ app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("effect", epilog=effect.EXAMPLES)(effect.effect)
 app.command("whatif", epilog=whatif.EXAMPLES)(whatif.whatif)
+app.add_typer(programme.app)
 app.command("datasets")(catalogue.datasets)
 app.command("policies")(catalogue.policies)
 app.command("bench", epilog=bench.EXAMPLES)(bench.bench)

@@ -20,6 +20,18 @@ EXAMPLES = """Did the calls help, and whom? With a page for the board, and the n
 
 _MOST_GROUPS = 20
 
+GroupOption = Annotated[
+    str | None,
+    options.text("--group", "-g", metavar="COLUMN", help="Also by the values of this column, such as a district."),
+]
+LevelOption = Annotated[float, options.number("--level", help="Level of the intervals.")]
+PeriodOption = Annotated[
+    int | None, options.whole("--period", help="Rounds in a period; by default so that there are at most 8.")
+]
+OutOption = Annotated[
+    Path | None, options.out_option("Save the table: .csv or .parquet; that of the rounds goes to a file beside it.")
+]
+
 
 def effect(
     log: Annotated[
@@ -31,18 +43,10 @@ def effect(
             "which the arm was drawn; drawn (0 or 1) if it may differ from action.",
         ),
     ],
-    group: Annotated[
-        str | None,
-        options.text("--group", "-g", metavar="COLUMN", help="Also by the values of this column, such as a district."),
-    ] = None,
-    level: Annotated[float, options.number("--level", help="Level of the intervals.")] = 0.95,
-    period: Annotated[
-        int | None, options.whole("--period", help="Rounds in a period; by default so that there are at most 8.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        options.out_option("Save the table: .csv or .parquet; that of the rounds goes to a file beside it."),
-    ] = None,
+    group: GroupOption = None,
+    level: LevelOption = 0.95,
+    period: PeriodOption = None,
+    out: OutOption = None,
     plot: options.PlotOption = None,
     html: options.HtmlOption = None,
     as_json: options.JsonOption = False,
@@ -69,10 +73,11 @@ def effect(
     files.save(out, found.save)
     files.plot(plot, found.plot)
     files.save(html, found.write_page)
-    files.report(as_json, lambda: _values(found), lambda: _show(found))
+    files.report(as_json, lambda: effect_values(found), lambda: show_effect(found))
 
 
-def _values(found: Effect) -> dict[str, Any]:
+def effect_values(found: Effect) -> dict[str, Any]:
+    """Return all numbers, as --json prints them."""
     return {
         "verdict": str(found),
         "settings": found.settings,
@@ -87,7 +92,8 @@ def _values(found: Effect) -> dict[str, Any]:
     }
 
 
-def _show(found: Effect) -> None:
+def show_effect(found: Effect) -> None:
+    """Print the answer in a sentence, and the tables behind it."""
     from meritfair.effects.page import cells, headings
     from meritfair.effects.report import plain_difference
 

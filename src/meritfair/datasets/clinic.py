@@ -74,7 +74,13 @@ def clinic(n_arms: int = 200, rounds: int = 40, budget: int = 30, observed: floa
 
 def clinic_arms(n_arms: int = 200, seed: int = 0) -> Arms:
     """Return the people behind `clinic`, whom nobody knows in practice."""
-    return Arms(_people(check_arms(n_arms), stream(fresh_seed(seed), "instance"))[1], _names(n_arms))
+    return clinic_people(n_arms, seed)[0]
+
+
+def clinic_people(n_arms: int = 200, seed: int = 0) -> tuple[Arms, dict[str, list[str]]]:
+    """Return the people behind `clinic` together with their features."""
+    features, transitions = _people(check_arms(n_arms), stream(fresh_seed(seed), "instance"))
+    return Arms(transitions, _names(n_arms)), features
 
 
 def _names(n_arms: int) -> list[str]:

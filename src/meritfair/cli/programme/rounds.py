@@ -1,0 +1,265 @@
+"""Each round: `meritfair programme draw`, `report`, `correct`, `close`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from meritfair.cli.options import JsonOption, flag, names, out_option, text, whole, with_options
+from meritfair.cli.programme.common import (
+    EncodingOption,
+    Who,
+    from_file,
+    tell_head,
+    tell_ignored,
+    tell_receipt,
+    working,
+)
+from meritfair.cli.show import Files, check_out, print_note, print_table, say
+from meritfair.core.errors import InputError
+from meritfair.core.texts import printable, several
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from meritfair.programme import Drawn, Outcomes, Programme, Receipt, Round
+
+EXAMPLES = """Draw the next round, and write the list of calls, with columns to be filled in:
+
+[cyan]meritfair programme draw --out calls.csv[/]
+
+What everyone is due now, without a draw: [cyan]meritfair programme draw --dry-run[/]
+
+With a value that nobody can know beforehand, not even you: commit to it now, and draw when it is published.
+
+[cyan]meritfair programme draw --source "drand quicknet round 12345678"[/]
+[cyan]meritfair programme draw --value 8f1c...[/]"""
+
+REPORT_EXAMPLES = """The list of a draw, filled in: action is 1 (reached) or 0, state is 0 (bad) or 1 (good).
+
+[cyan]meritfair programme report calls.csv[/]
+
+States of others can be reported in the same way, with a file of the columns id and state."""
+
+CORRECT_EXAMPLES = """A file with the columns id and state; the word unknown takes a value back.
+
+[cyan]meritfair programme correct wrong.csv --round 7 --reason "mixed up two files" --by "Nurse Ama"[/]"""
+
+_MOST_ROWS, _MOST_PREVIEWED = 100, 20
+
+
+@with_options()
+def draw(
+    who: Who,
+    states: Annotated[
+        Path | None,
+        text("--states", metavar="FILE", help="States observed now: a file with columns id and state."),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        text("--budget", "-k", metavar="INTEGER", help="How many in this round alone; in a trial calls=40,control=0."),
+    ] = None,
+    away: Annotated[
+        str, text("--away", metavar="IDS", help="Who cannot be called from now on: [cyan]P001,P002[/].")
+    ] = "",
+    source: Annotated[
+        str | None, text("--source", metavar="TEXT", help="Commit to a public random value that does not exist yet.")
+    ] = None,
+    value: Annotated[
+        str | None, text("--value", metavar="HEX", help="The value of that source: draw what was committed.")
+    ] = None,
+    dry_run: Annotated[
+        bool, flag("--dry-run", "Show what everyone is due and their chances; nothing is drawn, nothing is kept.")
+    ] = False,
+    out: Annotated[Path | None, out_option("Write the list: .csv or .parquet, to be filled in and reported.")] = None,
+    encoding: EncodingOption = "utf-8",
+    as_json: JsonOption = False,
+) -> None:
+    """Draw who is called in the next round, and record it.
+
+    There is one draw for each round: asked again, it shows the same list until the round is closed.
+    """
+    from meritfair.programme.files import locating, read_states, write_list
+
+    check_out(out, "lists")
+    programme, absent = who.open(), names(away)
+    files, seen, table = Files(out), None, None
+    if states is not None:
+        with from_file(states, "drawing") as read:
+            found = read(partial(read_states, encoding=encoding))
+        seen, table = found.value, found.table
+        tell_ignored(table)
+    budgets = _budgets(budget)
+    if dry_run:
+        if absent or source is not None or value is not None:
+            raise InputError("--dry-run goes with --states, --budget and --out alone")
+        with locating(table):
+            _preview(programme, seen, budgets, out, files, as_json)
+        return
+    with working(programme) as work:
+        again = work.state.summary.phase == "open"
+    with locating(table):
+        drawn = programme.draw(
+            states=seen, budget=budgets, away=absent, source=source, value=value, by=who.by, key=who.key
+        )
+    if drawn.phase != "committed":
+        files.save(out, lambda path: write_list(path, drawn))
+    files.report(as_json, lambda: _values(programme, drawn), lambda: _show(programme, drawn, again, out))
+
+
+def _budgets(text: str | None) -> Any:
+    """Return the budget of a round, or those of the parts of a trial."""
+    if text is None:
+        return None
+    try:
+        if "=" not in text:
+            return int(text)
+        return {name.strip(): int(value) for name, _, value in (each.partition("=") for each in text.split(","))}
+    except ValueError:
+        raise InputError(f"--budget is a whole number, or calls=40,control=0 in a trial, got {text!r}") from None
+
+
+def _values(programme: Programme, drawn: Round) -> dict[str, Any]:
+    return {"programme": programme.name, **asdict(drawn)}
+
+
+def _show(programme: Programme, drawn: Round, again: bool, out: Path | None) -> None:
+    if drawn.phase == "committed":
+        say(printable(f"Round {drawn.number} is committed, and waits for {drawn.source}. Nobody is drawn yet."))
+        say("Draw it when that value is published: meritfair programme draw --value HEX")
+        return tell_head(drawn.head)
+    if again:
+        say(f"Round {drawn.number} was drawn already, at {drawn.time}; this is its list again.")
+    rows = [_cells(each) for each in sorted(drawn.people, key=lambda each: (each.staff, each.number))]
+    absent = f", {drawn.away:,} away" if drawn.away else ""
+    title = f"{programme.name}, round {drawn.number}: {len(rows):,} of {drawn.enrolled:,} are drawn{absent}."
+    _table(["id", "group", "staff", "chance"], rows, _MOST_ROWS, title, "lllr", out)
+    tell_head(drawn.head)
+    if out is None:
+        print_note("With --out calls.csv it also writes the list, to be filled in and handed back by report.")
+    return None
+
+
+def _table(
+    headings: list[str], rows: Sequence[Sequence[str]], most: int, title: str, align: str, out: Path | None
+) -> None:
+    """Print the first rows, without columns in which there is nothing."""
+    kept = [k for k in range(len(headings)) if any(row[k] for row in rows)] or [0]
+    shown = [[row[k] for k in kept] for row in rows[:most]]
+    print_table([headings[k] for k in kept], shown, printable(title), "".join(align[k] for k in kept))
+    if len(rows) > most:
+        where = "--out FILE writes all" if out is None else f"all are in {out}"
+        say(f"... and {len(rows) - most:,} more; {where}.\n")
+
+
+def _cells(each: Drawn) -> list[str]:
+    name = each.id or f"(erased, number {each.number})"
+    return [printable(name), printable(each.group), printable(each.staff), f"{each.chance:.3f}"]
+
+
+def _preview(
+    programme: Programme, seen: Outcomes | None, budgets: Any, out: Path | None, files: Files, as_json: bool
+) -> None:
+    """Show what a draw would be committed to now."""
+    from meritfair.programme.files import write_preview
+
+    planned, people = programme.preview(states=seen, budget=budgets)
+    files.save(out, lambda path: write_preview(path, people))
+    values = {"programme": programme.name, "budgets": planned.budgets, "people": [asdict(each) for each in people]}
+
+    def show() -> None:
+        order = sorted(people, key=lambda each: (-each.chance, -each.due, each.number))
+        rows = [[*_cells(each)[:3], f"{each.due:.4f}", f"{each.chance:.4f}"] for each in order]
+        number = several(sum(planned.budgets), "person", "people")
+        title = f"If {programme.name} were drawn now: {number} of {len(people):,}. Nothing is drawn, nothing is kept."
+        _table(["id", "group", "staff", "due", "chance"], rows, _MOST_PREVIEWED, title, "lllrr", out)
+        print_note(
+            "Due: what each is due in this round. Chance: of being drawn in it; it differs from due where someone is "
+            "ahead or behind, by their account."
+        )
+
+    files.report(as_json, lambda: values, show)
+
+
+_FileArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        show_default=False,
+        help="A .csv or .parquet file with the column id, and action, state, before or reason.",
+    ),
+]
+_RoundOption = Annotated[
+    int | None, whole("--round", "-r", help="Which round; by default the file's column round, else the last one.")
+]
+
+
+@with_options()
+def report(
+    file: _FileArgument,
+    who: Who,
+    round_: _RoundOption = None,
+    encoding: EncodingOption = "utf-8",
+    as_json: JsonOption = False,
+) -> None:
+    """Hand in what was done and seen in a round: whole or in part, now or weeks later.
+
+    Who was reached without being drawn needs a reason, and your name. All of the file is taken, or nothing.
+    """
+    from meritfair.programme.files import LIST, locating, read_outcomes, the_round
+
+    programme = who.open()
+    with from_file(file, "reporting") as read:
+        found = read(partial(read_outcomes, encoding=encoding))
+        with locating(found.table):
+            receipt = programme.report(found.value, round=the_round(found, round_), by=who.by, key=who.key)
+    tell_ignored(found.table, LIST)
+    tell_receipt(as_json, programme, receipt, *_taken_in(receipt, "took in what was seen of", "said nothing new"))
+
+
+@with_options()
+def correct(
+    file: _FileArgument,
+    who: Who,
+    round_: _RoundOption = None,
+    reason: Annotated[str, text("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")] = "",
+    encoding: EncodingOption = "utf-8",
+    as_json: JsonOption = False,
+) -> None:
+    """Correct what was reported of a round. It needs a reason and your name, and what was reported stays in the ledger.
+
+    An empty cell leaves a value as it is, and the word unknown takes it back.
+    """
+    from meritfair.programme.files import LIST, locating, read_outcomes, the_round
+
+    by, programme = who.named("a correction"), who.open()
+    with from_file(file, "correcting") as read:
+        found = read(partial(read_outcomes, correcting=True, encoding=encoding))
+        with locating(found.table):
+            given: Any = {"round": the_round(found, round_), "reason": reason, "by": by, "key": who.key}
+            receipt = programme.correct(found.value, **given)
+    tell_ignored(found.table, LIST)
+    tell_receipt(as_json, programme, receipt, *_taken_in(receipt, "corrected what is known of", "changed nothing"))
+
+
+def _taken_in(receipt: Receipt, done: str, repeated: str) -> list[str]:
+    """Return in words what came of a report."""
+    rows = several(receipt.repeated, "row")
+    if not receipt.taken:
+        return [f"Round {receipt.round}: {rows} {repeated}; the ledger stays as it was."]
+    sentence = f"Round {receipt.round}: {done} {several(receipt.taken, 'participant')}"
+    sentence += f"; {rows} {repeated}" * (receipt.repeated > 0)
+    overrides = f"{several(receipt.overrides, 'override')}: reached without being drawn, with a reason."
+    return [f"{sentence}.", *[overrides] * (receipt.overrides > 0)]
+
+
+@with_options()
+def close(who: Who, as_json: JsonOption = False) -> None:
+    """End the open round; what comes later can still be reported."""
+    programme = who.open()
+    receipt = programme.close(by=who.by, key=who.key)
+    tell_receipt(as_json, programme, receipt, f"Round {receipt.round} of {programme.name} is closed.")
