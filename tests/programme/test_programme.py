@@ -137,7 +137,7 @@ def test_keys_have_one_effect_and_another_request_is_refused(store_url: str) -> 
         calls.report(Outcomes(rounds[0].ids, [1, 1, 1], [1, 1, 1]), by="Ada", key="report-1")
     with pytest.raises(KeyConflictError):
         calls.close(key="enrol-1")
-    assert calls.status().entries == 6
+    assert calls.status().entries == 7
 
 
 def test_a_failed_verb_leaves_nothing_behind(store_url: str) -> None:

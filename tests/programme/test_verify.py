@@ -118,7 +118,7 @@ def test_a_thousand_random_edits_are_found(store: Store) -> None:
                 for rows in (ledger.entries_, ledger.tables):
                     rows[seq], rows[seq + 1] = rows[seq + 1], rows[seq]  # type: ignore[index,assignment]
             elif kind == "insert":
-                other = rng.randrange(ledger.length)
+                other = rng.choice([place for place in range(ledger.length) if place != seq])
                 ledger.entries_.insert(seq, ledger.entries_[other])
                 ledger.tables.insert(seq, ledger.tables[other])
             elif kind == "table":
