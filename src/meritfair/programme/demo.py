@@ -18,7 +18,6 @@ from meritfair.core.checks import check_whole
 from meritfair.core.progress import Progress, following
 from meritfair.core.seeding import fresh_seed, stream
 from meritfair.datasets.clinic import clinic_people
-from meritfair.model.rules import Rules
 from meritfair.programme.inputs import Outcomes, People
 from meritfair.programme.programme import Programme
 
@@ -126,7 +125,7 @@ class _Clinic:
 
     def open(self) -> None:
         """Create the programme, and enrol those who are there from the start."""
-        self.programme.create(self.budget, rules=Rules(cooldown=1), features=FEATURES, by=_LEAD)
+        self.programme.create(self.budget, features=FEATURES, by=_LEAD)
         self._enrol(np.flatnonzero(self.joins == 1))
 
     def play(self, week: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from meritfair.cli.programme import checking, creating, demo, looking, people, rounds
+from meritfair.cli.programme import checking, creating, demo, explaining, looking, people, rounds
 
 __all__ = ["EXAMPLES", "app"]
 
@@ -42,8 +42,8 @@ for name, command, panel, epilog in (
     ("close", rounds.close, _ROUND, None),
     ("status", looking.status, _LOOK, None),
     ("list", looking.list_, _LOOK, None),
-    ("person", looking.person, _LOOK, looking.PERSON_EXAMPLES),
-    ("audit", looking.audit, _LOOK, looking.AUDIT_EXAMPLES),
+    ("person", explaining.person, _LOOK, explaining.PERSON_EXAMPLES),
+    ("audit", explaining.audit, _LOOK, explaining.AUDIT_EXAMPLES),
     ("effect", looking.effect, _LOOK, None),
     ("verify", checking.verify, _CHECK, checking.EXAMPLES),
     ("export", checking.export, _CHECK, checking.EXPORT_EXAMPLES),

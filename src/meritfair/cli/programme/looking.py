@@ -1,11 +1,9 @@
-"""Look at a programme: `meritfair programme status`, `list`, `person`, `audit`, `effect`."""
+"""How a programme stands: `meritfair programme status`, `list`, `effect`."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from meritfair.cli.effect import (
     GroupOption,
@@ -15,25 +13,14 @@ from meritfair.cli.effect import (
     effect_values,
     show_effect,
 )
-from meritfair.cli.options import HtmlOption, JsonOption, PlotOption, whole, with_options
+from meritfair.cli.options import HtmlOption, JsonOption, PlotOption, with_options
 from meritfair.cli.programme.common import StoreOption, Which, open_programme, place_of, working
-from meritfair.cli.show import Files, check_html, check_out, check_plot, print_json, print_note, print_table, say
+from meritfair.cli.show import Files, check_html, check_out, check_plot, print_json, print_table, say
 from meritfair.core.progress import progress_bar
 from meritfair.core.texts import printable, several
 
 if TYPE_CHECKING:
     from meritfair.programme import Status
-    from meritfair.programme.person import PersonReport
-
-PERSON_EXAMPLES = """Why was she not called? In words, and as a page to print and hand over:
-
-[cyan]meritfair programme person P017 --html P017.html[/]"""
-
-AUDIT_EXAMPLES = """For the board, as one page that needs nothing beside it:
-
-[cyan]meritfair programme audit --html audit.html[/]"""
-
-_MOST_ROUNDS = 12
 
 
 @with_options()
@@ -97,46 +84,6 @@ def _show_list(as_json: bool, url: str, rows: list[dict[str, Any]]) -> None:
 
 
 @with_options()
-def person(
-    id_: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="Whom.")],
-    which: Which,
-    round_: Annotated[
-        int | None, whole("--round", "-r", help="As it was known after this round; by default as it is known now.")
-    ] = None,
-    html: HtmlOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Say why someone was called or not: what was seen, what they are due, their account, every round."""
-    from meritfair.programme.person import person_of
-    from meritfair.programme.person_page import write_person_page
-
-    check_html(html)
-    programme, files = which.open(), Files(html)
-    with working(programme) as work:
-        found = person_of(work, id_, round=round_)
-    files.save(html, lambda path: write_person_page(found, path))
-    files.report(as_json, found.to_dict, lambda: _show_person(found))
-
-
-def _show_person(found: PersonReport) -> None:
-    print_note(f"{found.id} in {found.programme}", style="bold")
-    for sentence in found.sentences():
-        say(printable(sentence))
-    rows = [_round_cells(each) for each in found.rounds[-_MOST_ROUNDS:]]
-    if rows:
-        some = f"The last {_MOST_ROUNDS} of {len(found.rounds):,} rounds:" if len(found.rounds) > _MOST_ROUNDS else ""
-        headings = ["round", "due", "chance", "drawn", "reached", "state\nafter", "account"]
-        print_table(headings, rows, some, "rrrlllr")
-
-
-def _round_cells(each: Any) -> list[str]:
-    words = {None: "", -1: "", 0: "no", 1: "yes"}
-    state = {-1: "", 0: "bad", 1: "good"}[each.after]
-    numbers = [f"{each.round:,}", f"{each.due:.3f}", f"{each.chance:.3f}"]
-    return [*numbers, words[each.drawn], words[each.action], state, f"{each.account:+.2f}"]
-
-
-@with_options()
 def effect(
     which: Which,
     group: GroupOption = None,
@@ -168,9 +115,3 @@ def effect(
     files.plot(plot, found.plot)
     files.save(html, found.write_page)
     files.report(as_json, lambda: effect_values(found), lambda: show_effect(found))
-
-
-@with_options()
-def audit(which: Which, html: HtmlOption = None, as_json: JsonOption = False) -> None:
-    """Show for a board whether the programme was fair."""
-    raise NotImplementedError
