@@ -43,12 +43,10 @@ from meritfair.programme.state import FORGOTTEN
 
 REPORT = ("action", "state", "before", "reason")
 LIST = ("round", "id", "group", "staff", "due", "chance", "action", "state", "reason")
-_STATE = "must be 0 (bad) or 1 (good), or empty if it was not seen"
-_WANTED = {
-    "action": "must be 1 (reached) or 0 (not reached), or empty if it is not said",
-    "state": _STATE,
-    "before": _STATE,
-}
+_CODES = {"action": "must be 1 (reached) or 0 (not reached)"} | dict.fromkeys(
+    ("state", "before"), "must be 0 (bad) or 1 (good)"
+)
+_EMPTY = {"action": "or empty if it is not said"} | dict.fromkeys(("state", "before"), "or empty if it was not seen")
 _CALLED = {"ids": "id", "after": "state", "reasons": "reason"}  # columns that files call otherwise
 _NOT_KNOWN = "unknown"
 Tell = Callable[[int, int], None]
@@ -112,11 +110,9 @@ def read_outcomes(
     """
     table = read_table(path, "participants", ["id"], [*REPORT, "round"], encoding=encoding, tell=tell)
     if not set(table.columns) & {"action", "state", "before"}:
-        found = ", ".join(table.ignored) or "no other"
-        raise FileError(
-            table.file, f"says nothing: it has none of the columns action, state, before beside id; {found}"
-        )
-    codes = {name: _codes(table, name, correcting) for name in _WANTED if name in table.columns}
+        found = ", ".join([*table.columns, *table.ignored])
+        raise FileError(table.file, f"has none of the columns action, state and before; it has {found}")
+    codes = {name: _codes(table, name, correcting) for name in _CODES if name in table.columns}
     ids, reasons = _ids(table), _texts(table, "reason") or []
     said = {id_: reason for id_, reason in zip(ids, reasons, strict=False) if reason}
     with locating(table):
@@ -170,11 +166,11 @@ def _texts(table: Table, column: str) -> list[str] | None:
 def _codes(table: Table, column: str, correcting: bool) -> IntArray:
     """Return a column of 0 and 1, -1 where it is empty, and -2 where the word for it is there."""
     if not correcting:
-        return table.bits(column, _WANTED[column], may_be_empty=True)
+        return table.bits(column, f"{_CODES[column]}, {_EMPTY[column]}", may_be_empty=True)
     cells = table.columns[column]
     forgotten = np.array([str(cell).strip().lower() == _NOT_KNOWN for cell in cells])
     plain = {column: ["" if word else cell for cell, word in zip(cells, forgotten, strict=True)]}
-    wanted = f"{_WANTED[column]}, or {_NOT_KNOWN}"
+    wanted = f"{_CODES[column]}, the word {_NOT_KNOWN}, or empty to leave it as it is"
     codes = dataclasses.replace(table, columns=plain).bits(column, wanted, may_be_empty=True)
     return np.where(forgotten, FORGOTTEN, codes)
 

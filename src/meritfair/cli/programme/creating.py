@@ -173,7 +173,7 @@ def create(
     with working(programme) as work:
         secret = work.entry(0)[0].body["secret"]
         rows = _rows(work.state.settings, work.state.people)
-    tell_receipt(as_json, programme, receipt, secret=secret, store=programme.store.url)
+    tell_receipt(as_json, programme, receipt, secret_hash=secret, store=programme.store.url)
     if not as_json:
         _show(programme, rows, secret, receipt.head, known=given.history is not None)
 
