@@ -1,0 +1,218 @@
+"""What happened in a programme besides its draws: late reports, corrections, overrides, and changes of settings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from meritfair.model.rules import Rules, budget_text
+from meritfair.programme.ledger import Entry
+from meritfair.programme.replaying import entries_of
+from meritfair.programme.rowtable import RowTable
+from meritfair.programme.settings import Part
+from meritfair.programme.work import Work
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of settings: when, by whom and why, from which round on, and what has changed, in words."""
+
+    time: str
+    by: str
+    reason: str
+    first_round: int
+    what: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Happenings:
+    """What the entries of a ledger say besides its draws.
+
+    Attributes
+    ----------
+    times : tuple of str
+        By round, when it was drawn, or committed if it is not drawn yet.
+    slack : tuple of tuple of float
+        By round, the slack of each part.
+    asked : tuple of tuple of int
+        By round, how many were to be drawn in each part.
+    public : int
+        Draws whose seeds come from a public source.
+    reported, late : int
+        Values that were reported, a row for each participant and round; and those that came after the next draw.
+    delays : dict of int to int
+        How many of these came after how many draws.
+    corrected : int
+        Values that were corrected, and `corrected_by` by whom.
+    overrides : dict
+        By round and participant, who has reported that someone was reached without being drawn, and in which entry.
+    changes : tuple of Change
+    joined, left, erased : dict
+        By participant: the times at which they first joined and last left, and when they were erased.
+    created : Entry
+        The first entry.
+    """
+
+    times: tuple[str, ...]
+    slack: tuple[tuple[float, ...], ...]
+    asked: tuple[tuple[int, ...], ...]
+    public: int
+    reported: int
+    late: int
+    delays: dict[int, int]
+    corrected: int
+    corrected_by: dict[str, int]
+    overrides: dict[tuple[int, int], tuple[str, int]]
+    changes: tuple[Change, ...]
+    joined: dict[int, str]
+    left: dict[int, str]
+    erased: dict[int, str]
+    created: Entry
+
+    @classmethod
+    def of(cls, work: Work) -> Happenings:
+        """Return what the ledger of a programme says."""
+        found = _Reader(work)
+        for entry, table in entries_of(work):
+            found.take(entry, table)
+        return found.result()
+
+
+@dataclass
+class _Reader:
+    """Goes through the entries."""
+
+    work: Work
+    parts: list[Part] = field(default_factory=list)
+    bodies: dict[str, Any] = field(default_factory=dict)
+    times: list[str] = field(default_factory=list)
+    slack: list[tuple[float, ...]] = field(default_factory=list)
+    asked: list[tuple[int, ...]] = field(default_factory=list)
+    public: int = 0
+    reported: int = 0
+    delays: Counter[int] = field(default_factory=Counter)
+    corrected_by: Counter[str] = field(default_factory=Counter)
+    overrides: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    joined: dict[int, str] = field(default_factory=dict)
+    left: dict[int, str] = field(default_factory=dict)
+    erased: dict[int, str] = field(default_factory=dict)
+    created: Entry | None = None
+
+    def result(self) -> Happenings:
+        assert self.created is not None
+        corrected = dict(self.corrected_by.most_common())
+        return Happenings(
+            times=tuple(self.times),
+            slack=tuple(self.slack),
+            asked=tuple(self.asked),
+            public=self.public,
+            reported=self.reported,
+            late=self.delays.total(),
+            delays=dict(sorted(self.delays.items())),
+            corrected=sum(corrected.values()),
+            corrected_by=corrected,
+            overrides=self.overrides,
+            changes=tuple(self.changes),
+            joined=self.joined,
+            left=self.left,
+            erased=self.erased,
+            created=self.created,
+        )
+
+    def take(self, entry: Entry, table: RowTable | None) -> None:
+        match entry.kind:
+            case "create":
+                self.created = entry
+                self._settings(entry.body)
+            case "change":
+                self._change(entry)
+            case "commit":
+                self.times.append(entry.time)
+                self.slack.append(tuple(part.slack for part in self.parts))
+                self.asked.append(tuple(map(int, entry.body["asked"])))
+            case "draw":
+                self.times[-1] = entry.time
+                self.public += entry.body["value"] is not None
+            case "report" | "correct" if table is not None:
+                self._seen(entry, table)
+            case "enrol" | "withdraw" | "erase" if table is not None:
+                self._people(entry, table)
+
+    def _settings(self, body: dict[str, Any]) -> None:
+        self.parts, self.bodies = [Part.from_body(each) for each in body["parts"]], dict(body)
+
+    def _people(self, entry: Entry, table: RowTable) -> None:
+        numbers = table["number"].tolist()
+        if entry.kind == "enrol":
+            for number in numbers:
+                self.joined.setdefault(number, entry.time)
+                self.left.pop(number, None)
+        else:
+            (self.left if entry.kind == "withdraw" else self.erased).update(dict.fromkeys(numbers, entry.time))
+
+    def _change(self, entry: Entry) -> None:
+        old_parts, old_rules = self.parts, Rules.from_settings(self.bodies["rules"])
+        self._settings({**self.bodies, **entry.body})
+        new_rules = Rules.from_settings(self.bodies["rules"])
+        what = [text for old, new in zip(old_parts, self.parts, strict=True) for text in _differences(old, new)]
+        if old_rules != new_rules:
+            what.append(f"rules: {old_rules or 'none'} → {new_rules or 'none'}")
+        said = entry.time, entry.by, str(entry.body["reason"]), len(self.times) + 1
+        self.changes.append(Change(*said, tuple(what or ["nothing"])))
+
+    def _seen(self, entry: Entry, table: RowTable) -> None:
+        round_, numbers = int(entry.body["round"]), table["number"].astype(np.int64)
+        if entry.kind == "report":
+            self.reported += len(table)
+            if round_ < len(self.times):
+                self.delays[len(self.times) - round_] += len(table)
+        else:
+            self.corrected_by[entry.by] += len(table)
+        drawn = self.work.state.seen(round_)[0, numbers]
+        for number in numbers[(table["action"] == 1) & (drawn == 0)].tolist():
+            self.overrides[round_, number] = entry.by, entry.seq
+
+
+def _differences(old: Part, new: Part) -> list[str]:
+    """Return what a change has changed in a part, in words."""
+    name = f"{old.name}: " if old.name else ""
+    found = []
+    if old.budget != new.budget:
+        found.append(f"{name}budget {budget_text(old.budget)} → {budget_text(new.budget)}")
+    if old.policy != new.policy:
+        found.append(f"{name}policy {_policies(old, new)}")
+    if old.floor != new.floor:
+        found.append(f"{name}floor {old.floor:g} → {new.floor:g} of an equal share")
+    return found
+
+
+def _policies(old: Part, new: Part) -> str:
+    """Return what has changed of a policy: its name, or those of its settings that differ."""
+    if old.policy.name != new.policy.name:
+        return f"{old.policy.name} → {new.policy.name}"
+    mine, other = old.policy.settings(), new.policy.settings()
+    return ", ".join(f"{key} {mine[key]} → {other[key]}" for key in mine if mine[key] != other[key])
+
+
+def plain_change(change: Change) -> dict[str, Any]:
+    """Return a change as plain values."""
+    return {**asdict(change), "what": list(change.what)}
+
+
+def policy_words(part: Part) -> str:
+    """Return the policy and budget of a part in one line.
+
+    Examples
+    --------
+    >>> policy_words(Part(40, "random"))
+    'policy random, 40 people a round'
+    """
+    budget = f"{budget_text(part.budget)} {'person' if part.budget == (1,) else 'people'} a round"
+    settings = part.policy.settings()
+    shown = [f"{key} {settings[key]}" for key in ("estimate", "design", "slack") if key in settings]
+    floor = f"floor {part.floor:g} of an equal share" if part.policy.criterion is not None else ""
+    return ", ".join([f"policy {part.policy.name}", budget, *shown, *([floor] if floor else [])])

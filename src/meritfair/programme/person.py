@@ -1,0 +1,351 @@
+"""Why this person: what the ledger says of one participant, in numbers and in plain words, now or at any time before.
+
+Everything is worked out from what had been entered by then. So the report after round 30 shows what was known before
+round 31 was drawn, and what is due in round 31 is what was committed for it, to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from meritfair.core.checks import check_number
+from meritfair.core.errors import InputError
+from meritfair.policies.plans import Lottery
+from meritfair.programme.columns import UNKNOWN
+from meritfair.programme.estimating import LEVEL, Bound, PartEstimates, bound_by_merit
+from meritfair.programme.lottery import ONE
+from meritfair.programme.person_history import History, PersonRound, Stay
+from meritfair.programme.planning import plan_round, unknown_states
+from meritfair.programme.replaying import end_of_round, state_before
+from meritfair.programme.state import CLOSED, State
+from meritfair.programme.waits import Wait, wait_of
+from meritfair.programme.work import Work
+
+
+@dataclass(frozen=True)
+class Enrolment:
+    """When someone took part.
+
+    Attributes
+    ----------
+    stays : tuple of Stay
+    here, away : bool
+        Whether they take part, and whether they are away.
+    away_since, away_by : str
+    erased : str
+        When they were erased; empty if they were not.
+    group, staff, part : str
+    features : dict
+    """
+
+    stays: tuple[Stay, ...]
+    here: bool
+    away: bool
+    away_since: str
+    away_by: str
+    erased: str
+    group: str
+    staff: str
+    part: str
+    features: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of someone in the rounds that they took part in, and in recorded rounds before the first.
+
+    Attributes
+    ----------
+    rounds, before : int
+        How many there are of each.
+    good, bad, missing : int
+        States after these rounds; those of a round that is not closed yet are missing only when it is.
+    reports : int
+        Rounds in which it was reported whether they were reached.
+    late, corrected : int
+        Rounds of which something came late, or was corrected.
+    """
+
+    rounds: int
+    before: int
+    good: int
+    bad: int
+    missing: int
+    reports: int
+    late: int
+    corrected: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What someone is estimated to gain from always being reached, rather than never.
+
+    Attributes
+    ----------
+    benefit, low, high : float
+        As a part of all rounds in the good state, with the interval.
+    level : float
+    pooled : bool
+        Whether others say something of it, too.
+    worth : float
+        On how many outcomes of their own it rests, with what those around missing states are worth.
+    merit : float or None
+        None for policies that know no merit.
+    mean_merit : float or None
+        The mean of everyone who shares the budget.
+    """
+
+    benefit: float
+    low: float
+    high: float
+    level: float
+    pooled: bool
+    worth: float
+    merit: float | None
+    mean_merit: float | None
+
+
+@dataclass(frozen=True)
+class NextDraw:
+    """The round that is open or, if none is, the next one as it would be drawn now.
+
+    Attributes
+    ----------
+    round : int
+    open : bool
+        Whether it is drawn, or at least committed, already.
+    due, chance : float
+    bound : Bound
+        What decides how much is due.
+    people, budget : int
+        How many share the budget, and how many are drawn.
+    """
+
+    round: int
+    open: bool
+    due: float
+    chance: float
+    bound: Bound
+    people: int
+    budget: int
+
+    @property
+    def equal(self) -> float:
+        """What everyone would be due if all were alike."""
+        return self.budget / self.people
+
+
+@dataclass(frozen=True)
+class Account:
+    """What someone was due in all and given in all, in draws; the balance is what is owed to them.
+
+    `slack` is how far it may be from 0, None if the policy keeps no such bound.
+    """
+
+    due: float
+    given: float
+    balance: float
+    slack: float | None
+
+
+@dataclass(frozen=True)
+class PersonReport:
+    """All that there is to say of one participant.
+
+    Attributes
+    ----------
+    programme, id : str
+    number : int
+        In the ledger.
+    round : int
+        The last round that is looked at.
+    time, head : str
+        When the last entry that is looked at was made, and its hash.
+    latest : bool
+        Whether that is the last entry of all.
+    enrolment : Enrolment
+    seen : Seen
+    estimate : Estimate
+    next : NextDraw or None
+        None if they are not in it.
+    account : Account
+    wait : Wait
+    rounds : tuple of PersonRound
+    """
+
+    programme: str
+    id: str
+    number: int
+    round: int
+    time: str
+    head: str
+    latest: bool
+    enrolment: Enrolment
+    seen: Seen
+    estimate: Estimate
+    next: NextDraw | None
+    account: Account
+    wait: Wait
+    rounds: tuple[PersonRound, ...]
+
+    @cached_property
+    def drawn(self) -> int:
+        """How often they were drawn."""
+        return sum(each.drawn is True for each in self.rounds)
+
+    @cached_property
+    def reached(self) -> int:
+        """How often they were reached, drawn or not."""
+        return sum(each.action == 1 for each in self.rounds)
+
+    @cached_property
+    def overrides(self) -> int:
+        """How often they were reached without being drawn."""
+        return sum(each.override for each in self.rounds)
+
+    def sentences(self) -> list[str]:
+        """Return in plain sentences why they were called in the last round or not, and how they fare in general."""
+        from meritfair.programme.person_words import sentences_of
+
+        return sentences_of(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        values = asdict(self)
+        counts = {"drawn": self.drawn, "reached": self.reached, "overrides": self.overrides}
+        rounds = [each.to_dict() for each in self.rounds]
+        return {**values, "rounds": rounds, **counts, "sentences": self.sentences()}
+
+
+def person_of(work: Work, id_: str | int, *, round: int | None = None, level: float = LEVEL) -> PersonReport:  # noqa: A002
+    """Return all that there is to say of one participant.
+
+    Parameters
+    ----------
+    work : Work
+    id_ : str or int
+        Their id, or their number in the ledger.
+    round : int, optional
+        Show what was known after this round, before the next one was drawn; by default what is known now.
+    level : float
+        Of the interval of their benefit.
+    """
+    sure = check_number("level", level, 0.0, 1.0, open_ends=True)
+    number = int(work.numbers([id_])[0]) if isinstance(id_, str) else _check_person(work, id_)
+    stop = work.session.length if round is None else end_of_round(work, round)
+    latest = stop == work.session.length
+    history = History.read(work, number, stop)
+    if not history.stays:
+        raise InputError(f"the participant {id_!r} had not joined yet when round {history.round + 1} was drawn")
+    state = work.state if latest else state_before(work, stop)
+    stored = {each.number: each for each in work.session.people([number])}.get(number)
+    notes = {seq: text for seq, _, text in work.session.notes(number)}
+    rounds = history.rounds(notes)
+    estimate, upcoming = _standing(work, state, history, rounds, sure)
+    part = state.settings.parts[int(state.part[number])]
+    return PersonReport(
+        programme=work.session.name,
+        id=id_ if isinstance(id_, str) else (stored.id if stored else "") or f"participant {number}",
+        number=number,
+        round=history.round,
+        time=history.time,
+        head=(work.session.head if latest else _digest(work, stop - 1)).hex(),
+        latest=latest,
+        enrolment=_enrolment(state, history, part.name, (stored.staff if stored else "") or ""),
+        seen=_seen(history, rounds, state),
+        estimate=estimate,
+        next=upcoming,
+        account=_account(rounds, part.slack),
+        wait=_wait(rounds),
+        rounds=rounds,
+    )
+
+
+def _check_person(work: Work, number: int) -> int:
+    if not 0 <= number < work.state.people:
+        raise InputError(f"participants have numbers from 0 to {work.state.people - 1}, got {number}")
+    return number
+
+
+def _digest(work: Work, seq: int) -> bytes:
+    return next(digest for _, _, digest in work.session.entries(seq, seq + 1))
+
+
+def _enrolment(state: State, history: History, part: str, staff: str) -> Enrolment:
+    number = history.number
+    group = state.texts("group")[number] if "group" in state.summary.levels else ""
+    features = {name: state.texts(name)[number] for name in state.settings.features}
+    away = history.away, history.away_since, history.away_by
+    return Enrolment(tuple(history.stays), history.here, *away, history.erased, group, staff, part, features)
+
+
+def _seen(history: History, rounds: tuple[PersonRound, ...], state: State) -> Seen:
+    before = history.before_first
+    over = [each for each in rounds if each.round < history.round or state.summary.phase == CLOSED or each.after >= 0]
+    after = [each.after for each in over] + [each["after"] for each in before]
+    return Seen(
+        rounds=len(rounds),
+        before=len(before),
+        good=after.count(1),
+        bad=after.count(0),
+        missing=len(after) - after.count(0) - after.count(1),
+        reports=sum(each.action >= 0 for each in rounds),
+        late=sum(each.late for each in rounds),
+        corrected=sum(bool(each.corrections) for each in rounds),
+    )
+
+
+def _account(rounds: tuple[PersonRound, ...], slack: float) -> Account:
+    due, given = sum(each.due for each in rounds), sum(each.chance for each in rounds)
+    return Account(due, given, rounds[-1].account if rounds else 0.0, None if np.isinf(slack) else slack)
+
+
+def _wait(rounds: tuple[PersonRound, ...]) -> Wait:
+    made = [each for each in rounds if each.drawn is not None]
+    return wait_of([each.round for each in made], [each.chance for each in made], [bool(each.drawn) for each in made])
+
+
+def _standing(
+    work: Work, state: State, history: History, rounds: tuple[PersonRound, ...], level: float
+) -> tuple[Estimate, NextDraw | None]:
+    """Return what is estimated, and how the participant stands in the round that is open, or the next one."""
+    number, identity, is_open = history.number, work.session.identity, state.summary.phase != CLOSED
+    now = rounds[-1] if is_open and rounds and rounds[-1].round == history.round else None
+    if now is not None:  # as it was when the round was committed
+        state = state_before(work, state.summary.commits[-1])
+    place = int(state.part[number])
+    enrolled = np.flatnonzero(state.here & (state.part == place))
+    estimates = PartEstimates.of(state, place, np.union1d(enrolled, [number]))
+    if not history.here or state.summary.ended or (is_open and now is None):
+        return _estimate(estimates, number, level, None), None
+    if now is None:
+        planned = plan_round(state, identity, unknown_states(state.people), (None,) * len(state.settings.parts))
+        row, asked = int(np.searchsorted(planned.number, number)), estimates.budget(state.summary.round + 1)
+        due, chance, budget = float(planned.due[row] / ONE), float(planned.chance[row] / ONE), planned.budgets[place]
+        rule = history.kept_out(state.summary.round + 1, history.away)
+    else:
+        due, chance, budget, asked, rule = now.due, now.chance, now.budget, history.asked, now.kept_out
+    lottery = estimates.lottery(state, identity, place, asked)
+    bound = Bound(rule) if rule else _bound(state, estimates, lottery, asked, number)
+    upcoming = NextDraw(state.summary.round + 1, now is not None, due, chance, bound, len(enrolled), budget)
+    return _estimate(estimates, number, level, lottery), upcoming
+
+
+def _estimate(estimates: PartEstimates, number: int, level: float, lottery: Lottery | None) -> Estimate:
+    place = estimates.place_of(number)
+    known = float(estimates.benefit[place]), *estimates.interval(number, level), level
+    merits = (None, None) if lottery is None else (float(lottery.merit[place]), float(lottery.merit.mean()))
+    return Estimate(*known, estimates.pooled, float(estimates.worth[place]), *merits)
+
+
+def _bound(state: State, estimates: PartEstimates, lottery: Lottery | None, budget: int, number: int) -> Bound:
+    """Return what decides how much is due in the next round to someone who may be drawn."""
+    if lottery is None:
+        return Bound("none" if budget else "budget")
+    states = np.full(len(estimates.members), UNKNOWN)
+    now = estimates.known.situation(state, states, estimates.members, None, estimates.part, budget)
+    return bound_by_merit(lottery, now.entitled, budget, now.most_due, estimates.place_of(number))

@@ -1,0 +1,265 @@
+"""The sections of the audit of a programme, from what matters to all down to single people."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from meritfair.auditing.report import readable
+from meritfair.core.pages import Drawing, PageSection, PageTable, svg
+from meritfair.core.texts import printable, several
+from meritfair.effects.page import cells as effect_cells
+from meritfair.effects.page import headings as effect_headings
+from meritfair.programme import report_words as words
+from meritfair.programme.report import ProgrammeReport
+from meritfair.programme.report_figure import plot_effect, plot_evidence, plot_groups, plot_learned
+from meritfair.programme.wording import percent, points, signed
+
+MOST_PEOPLE = 50
+_MOST_WAITS = 15
+_MOST_ACCOUNTS = 10
+_MOST_LOOKS = 12
+
+
+def shares(report: ProgrammeReport) -> PageSection:
+    """Return what groups were due, given, drawn and reached."""
+    table, flagged = report.groups, _flagged_groups(report)
+    what = ("By group", "group") if report.has_groups else ("In all", "who")
+    sums = ("due", "given", "drawn", "reached", "drawn\nless due", "drawn fits\nthe chances")
+    rows = [
+        [
+            printable(table.names[k]),
+            f"{table.people[k]:,}",
+            f"{table.rounds[k]:,}",
+            f"{table.due[k]:,.1f}",
+            f"{table.given[k]:,.1f}",
+            f"{table.drawn[k]:,}",
+            f"{table.reached[k]:,}",
+            signed(table.drawn[k] - table.due[k], 1),
+            "no" if table.names[k] in flagged else "yes",
+        ]
+        for k in np.argsort(-np.abs(table.drawn - table.due) / np.maximum(1, table.rounds), kind="stable")
+    ]
+    drawing = Drawing(
+        svg(plot_groups(report)),
+        "Bars for each group: due, given, drawn and reached in 100 rounds of one person. The table has the numbers.",
+        "What each group was due, was given as chances, was drawn and was reached, for 100 rounds of one person. "
+        "Groups may be due different amounts; within a group the four should be alike.",
+    )
+    shown = PageTable(what[0], (what[1], "people", "rounds of\na person", *sums), rows)
+    return PageSection("Who was due what, and who got it", (), drawing, [shown])
+
+
+def _flagged_groups(report: ProgrammeReport) -> set[str]:
+    found = report.audit.groups
+    if found is None:
+        return {"all"} if report.audit.overall.violated else set()
+    return {name for name, flagged in zip(found.names, found.flagged, strict=True) if flagged}
+
+
+def evidence(report: ProgrammeReport) -> PageSection:
+    """Return whether the draws were as stated, and how accounts stood."""
+    looks = np.unique(np.linspace(0, len(report.audit.rounds) - 1, _MOST_LOOKS).round().astype(np.int64))
+    course, account = report.audit.course_at(looks), report.audit.arms.account
+    assert account is not None
+    low, high = account.envelope(looks)
+    rows = [
+        [str(course.rounds[k]), readable(float(course.overall[k])), signed(float(low[k])), signed(float(high[k]))]
+        for k in range(len(looks))
+    ]
+    headings = ("up to round", "evidence", "account\nfarthest ahead", "account\nfarthest behind")
+    now = readable(report.audit.overall.log_e)
+    drawing = Drawing(
+        svg(plot_evidence(report)),
+        f"Left: the evidence after each round, {now} at the end. Right: the range of all accounts after each round.",
+        "Left: evidence that the draws were not as stated; at the dashed line it would be proof. Right: the range of "
+        "all accounts; dashed is the slack.",
+    )
+    said = [*words.evidence_words(report), words.accounts_words(report)]
+    tables = [PageTable("Over the rounds", headings, rows), *_accounts(report)]
+    return PageSection("Were the draws as stated?", list(map(printable, said)), drawing, tables)
+
+
+def _accounts(report: ProgrammeReport) -> list[PageTable]:
+    known, names = report.standings, report.people.names
+    places = np.argsort(-np.abs(known.farthest), kind="stable")[:_MOST_ACCOUNTS]
+    rows = [
+        [printable(names[k]), signed(known.farthest[k]), signed(known.account[k])]
+        for k in places
+        if abs(known.farthest[k]) >= 0.005
+    ]
+    return [PageTable("Accounts that were farthest from even", ("person", "farthest", "now"), rows)] if rows else []
+
+
+def overrides(report: ProgrammeReport) -> PageSection:
+    """Return who was reached without being drawn, and who was drawn and not reached."""
+    table, shift = report.groups, words.shifts(report)
+    counts = (table.drawn, table.not_reached, table.not_reported, table.overrides, table.reached)
+    drawn, reached = max(1, table.drawn.sum()), max(1, table.reached.sum())
+    rows = [
+        [
+            printable(table.names[k]),
+            *(f"{values[k]:,}" for values in counts),
+            percent(float(table.drawn[k] / drawn)),
+            percent(float(table.reached[k] / reached)),
+            signed(100 * float(shift[k]), 1),
+        ]
+        for k in np.argsort(-np.abs(shift), kind="stable")
+    ]
+    headings = ("group", "drawn", "of these\nnot reached", "not\nreported", "reached,\nnot drawn", "reached")
+    parts = ("part of\nall draws", "part of all\nreached", "moved,\n% points")
+    note = "Moved: the group's part of those reached less its part of the draws of which it was reported what was done."
+    shown = PageTable("From drawn to reached", (*headings, *parts), rows)
+    said = list(map(printable, words.override_details(report)))
+    return PageSection("Overrides, and who could not be reached", said, None, [shown], (note,))
+
+
+def data(report: ProgrammeReport) -> PageSection:
+    """Return what is missing, late or corrected."""
+    table = report.groups
+    rows = [
+        [
+            printable(table.names[k]),
+            f"{table.states[k]:,}",
+            f"{table.missing[k]:,}",
+            percent(float(table.missing_rate[k])),
+            f"{table.not_reported[k]:,}",
+        ]
+        for k in np.argsort(-table.missing_rate, kind="stable")
+    ]
+    shown = PageTable("Missing", ("group", "states after\na round", "missing", "part", "draws without\na report"), rows)
+    said = list(map(printable, words.data_words(report)))
+    return PageSection("Missing, late and corrected data", said, None, [shown])
+
+
+def learned(report: ProgrammeReport) -> PageSection:
+    """Return how much people are estimated to gain."""
+    groups = [
+        replace(group, name=f"{each.part}: {group.name}" if len(report.learned) > 1 else group.name)
+        for each in report.learned
+        for group in (each.everyone, *sorted(each.groups, key=lambda group: -group.mean))
+    ]
+    if not groups:
+        return PageSection(
+            "What was learned", ["Nothing yet: nobody who is enrolled was reached, with a known outcome."]
+        )
+    headings = ("who", "people", "mean", "nine in ten\nbetween", "half\nbetween", "with an interval\nabove 0")
+    rows = [
+        [
+            printable(group.name),
+            f"{group.people:,}",
+            points(group.mean),
+            *(f"{points(group.quantiles[low])} and {points(group.quantiles[high])}" for low, high in ((0, 4), (1, 3))),
+            f"{group.gain:,}",
+        ]
+        for group in groups
+    ]
+    drawing = Drawing(
+        svg(plot_learned(groups)),
+        "The estimated benefits of the people of each group. The table has the numbers.",
+        "Estimated benefits of people: nine in ten lie on the thin line, half of them on the thick one; the dot is "
+        "the median.",
+    )
+    tables = [PageTable("Estimated benefit, in percentage points", headings, rows), *_classes(report)]
+    return PageSection("What was learned", list(map(printable, words.learned_words(report))), drawing, tables)
+
+
+def _classes(report: ProgrammeReport) -> list[PageTable]:
+    rows = [
+        [printable(each.part) or "all", str(number), percent(found.share), points(found.benefit)]
+        for each in report.learned
+        if len(each.classes) > 1
+        for number, found in enumerate(each.classes, start=1)
+    ]
+    headings = ("part", "class", "of the people", "benefit")
+    return [PageTable("Classes of people that were found", headings, rows)] if rows else []
+
+
+def effect(report: ProgrammeReport) -> PageSection:
+    """Return whether being drawn helps."""
+    heading, said, found = "Does being drawn help?", words.effect_words(report), report.effect
+    if found is None:
+        return PageSection(heading, [said, f"In the words of the analysis: {printable(report.no_effect)}."])
+    columns = [*effect_headings(found.level)[:3], "rounds of\na person", "drawn", "worth"]
+    kinds = {"Overall": found.overall, "By state before": found.states}
+    if found.groups is not None:
+        kinds["By group"] = found.groups
+    tables = [PageTable(title, ["of", *columns], effect_cells(table)) for title, table in kinds.items()]
+    spans = [_without_next(name, report.rounds) for name in found.periods.names]
+    tables.append(PageTable("By time", ["rounds", *columns], effect_cells(found.periods, spans)))
+    drawing = Drawing(
+        svg(plot_effect(found)),
+        f"Left: the effect of being drawn, estimated after each round, with intervals that narrow. {said}",
+        "Left: the effect of being drawn on the state after the round, from all rounds so far, with both intervals. "
+        "Right: in parts.",
+    )
+    notes = words.effect_notes(found)
+    return PageSection(heading, [said, "All effects are in percentage points."], drawing, tables, notes)
+
+
+def _without_next(period: str, last: int) -> str:
+    """Return the rounds of a period without the next one, of which only the state at its start is known.
+
+    Examples
+    --------
+    >>> _without_next("26 to 29", 30), _without_next("30 to 31", 30), _without_next("28 to 31", 30)
+    ('26 to 29', '30', '28 to 30')
+    """
+    first, _, end = period.partition(" to ")
+    if end != str(last + 1):
+        return period
+    return first if first == str(last) else f"{first} to {last}"
+
+
+def waits(report: ProgrammeReport) -> PageSection:
+    """Return the waits that were least likely."""
+    known, table, people = report.standings, report.people, len(report.people)
+    rows = [
+        [
+            printable(table.names[k]),
+            f"{table.rounds[k]:,}",
+            f"{known.wait[k]:,}",
+            str(known.wait_end[k]),
+            f"{table.due[k]:.1f}",
+            percent(float(known.probability[k])),
+            words.expected(float(known.probability[k]), people),
+        ]
+        for k in report.least_likely_waits(_MOST_WAITS)
+    ]
+    headings = ("person", "rounds\nin all", "longest\nwait", "up to\nround", "due\nin all", "probability")
+    note = (
+        "The least likely are first. Probability: that someone with these chances waits that long or longer. The last "
+        "column allows for how many people there are; a wait is odd only if it is far below 1."
+    )
+    shown = PageTable("Least likely waits", (*headings, "as unlikely: people\nto be expected"), rows)
+    return PageSection("Longest waits", list(map(printable, words.waits_words(report))), None, [shown], (note,))
+
+
+def people(report: ProgrammeReport) -> PageSection:
+    """Return single people, those first who were drawn least often compared with what they were due."""
+    table, known = report.people, report.standings
+    group = ["group"] if report.has_groups else []
+    rows = [
+        [
+            printable(table.names[k]),
+            *([printable(report.group[k])] if group else []),
+            f"{table.rounds[k]:,}",
+            f"{table.due[k]:,.2f}",
+            f"{table.given[k]:,.2f}",
+            f"{table.drawn[k]:,}",
+            f"{table.reached[k]:,}",
+            signed(table.drawn[k] - table.due[k]),
+            signed(known.account[k]),
+        ]
+        for k in report.farthest_behind(MOST_PEOPLE)
+    ]
+    more = len(report.people) - len(rows)
+    rest = f"{several(more, 'more person is', 'more people are')} not shown here; the JSON of this report has everyone."
+    said = (
+        "Those are first who were drawn least often, compared with what they were due. That may be bad luck alone: an "
+        "account tells by how much their chances were less than due, which is what the programme owes them."
+    )
+    headings = ("person", *group, "rounds", "due", "given", "drawn", "reached", "drawn\nless due", "account")
+    shown = PageTable("Person by person", headings, rows)
+    return PageSection("Single people", (said,), None, [shown], [rest] if more else [])
