@@ -291,7 +291,7 @@ def plain() -> Book:
 
 def trial() -> Book:
     """Three parts, of which one is never drawn from."""
-    clinic = Clinic([1, 3, 0], people=17)
+    clinic = Clinic([1, 0, 3], people=17)
     clinic.book.drafts[0].body["trial"] = {"protocol": "ab" * 32, "strata": ["age"]}
     for _ in range(3):
         clinic.play()

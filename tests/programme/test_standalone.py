@@ -93,9 +93,34 @@ def test_trees_of_any_size(people: int, tmp_path: Path) -> None:
     folder = clinic.book.settle().write(tmp_path)
     assert standalone.check(folder)[0] == []
     proof = tmp_path / "proof.json"
-    for number in range(people):
+    for number in {0, people // 2, people - 1}:
         proof.write_text(json.dumps(clinic.book.proof(number)))
         assert standalone.check(folder, proof=proof)[0] == []
+
+
+def test_intervals_are_closed_on_the_left_and_open_on_the_right() -> None:
+    seed = hashlib.sha256(b"any").digest()
+    start, keys = ledgers.word(seed, 0) % ONE, [ledgers.word(seed, 1), ledgers.word(seed, 2)]
+    first, second = sorted((0, 1), key=lambda number: keys[number])
+    for end, drawn in ((start, second), (start + 1, first)):  # where the interval of the first ends
+        chance = {first: end, second: ONE - end}
+        rows = [[number, 0, 0, 0, 0, chance[number]] for number in (0, 1)]
+        assert list(standalone.draw(seed, rows, 1)) == ledgers.drawn(seed, rows, [1]) == [drawn]
+
+
+def test_draws_agree_with_another_way_to_make_them() -> None:
+    rng = random.Random(5)
+    for _ in range(200):
+        budgets, rows = [rng.randrange(4) for _ in range(3)], list[Any]()
+        for part, budget in enumerate(budgets):
+            people = rng.randint(max(budget, 2), 9)
+            rows += [[0, part, 0, 0, 0, chance] for chance in ledgers.chances(rng, people, budget)]
+        rng.shuffle(rows)
+        rows = [[number, *row[1:]] for number, row in enumerate(rows)]
+        seed = rng.randbytes(32)
+        found = sorted(standalone.draw(seed, rows, 3))
+        assert found == ledgers.drawn(seed, rows, budgets)
+        assert len(found) == sum(budgets)
 
 
 # ---- what was changed after it was written
@@ -153,6 +178,15 @@ def test_every_edit_of_every_table_is_found(tmp_path: Path) -> None:
                 assert named(problem(folder)) == seq
         write_table(folder, seq, fields, draft.rows)
     assert standalone.check(folder)[0] == []
+
+
+@pytest.mark.parametrize("seq", [0, 1, 9, 25, 26])
+def test_an_edit_that_only_the_chain_can_tell(seq: int, tmp_path: Path) -> None:
+    folder = BOOKS["plain"].write(tmp_path)
+    lines = read_lines(folder)
+    assert len(lines) == 27
+    write_lines(folder, [*lines[:seq], lines[seq].replace("Zoë".encode(), b"Eve"), *lines[seq + 1 :]])
+    assert named(problem(folder)) == seq
 
 
 def test_entries_that_are_taken_out_put_in_or_moved(tmp_path: Path) -> None:
@@ -370,6 +404,16 @@ def test_another_programme_in_the_middle(tmp_path: Path) -> None:
     assert named(problem(folder)) == seq
 
 
+def test_large_numbers_are_canonical(tmp_path: Path) -> None:
+    book = plain()
+    book.drafts[book.find("commit")].body["versions"] = {"most": 2**53 - 1, "least": 1 - 2**53}
+    assert standalone.check(book.settle().write(tmp_path))[0] == []
+
+
+def test_a_public_value_that_is_empty(tmp_path: Path) -> None:
+    spoil("public", edit("draw", 1, lambda draft: draft.body.update(value="")), tmp_path)
+
+
 @pytest.mark.parametrize("value", ["fd" * 32, "", None, "zz"])
 def test_a_public_value_that_does_not_give_the_seed(value: str | None, tmp_path: Path) -> None:
     spoil("public", edit("draw", 1, lambda draft: draft.body.update(value=value)), tmp_path, settle=False)
@@ -420,9 +464,12 @@ NOT_CANONICAL: dict[str, Callable[[bytes], bytes]] = {
     "a float": lambda line: line.replace(b'"budgets":[2]', b'"budgets":[2.0]'),
     "an exponent": lambda line: line.replace(b'"round":1', b'"round":1e0'),
     "a minus sign": lambda line: line.replace(b'"seq":4', b'"seq":-4'),
-    "a number too large": lambda line: line.replace(b'"round":1', b'"round":9007199254740992'),
-    "a number that is none": lambda line: line.replace(b'"round":1', b'"round":NaN'),
-    "infinity": lambda line: line.replace(b'"round":1', b'"round":-Infinity'),
+    "a number too large": lambda line: line.replace(b'"meritfair":"1"', b'"meritfair":9007199254740992'),
+    "a number too small": lambda line: line.replace(b'"meritfair":"1"', b'"meritfair":-9007199254740992'),
+    "a fraction": lambda line: line.replace(b'"meritfair":"1"', b'"meritfair":1.5'),
+    "a number that is none": lambda line: line.replace(b'"meritfair":"1"', b'"meritfair":NaN'),
+    "infinity": lambda line: line.replace(b'"meritfair":"1"', b'"meritfair":-Infinity'),
+    "a key too many": lambda line: line.replace(b'"previous":', b'"new":0,"previous":'),
     "a key twice": lambda line: line.replace(b'"by":', b'"by":"Eve","by":'),
     "a letter escaped": lambda line: line.replace("ë".encode(), b"\\u00eb"),
     "half a character": lambda line: line.replace("ë".encode(), b"\\ud83d"),
@@ -471,6 +518,30 @@ def test_a_ledger_that_is_not_there(tmp_path: Path) -> None:
     assert named(problem(folder)) == len(lines) - 1
     (folder / "ledger.jsonl").write_bytes(b"")
     assert named(problem(folder)) == 0
+
+
+def test_a_table_that_is_not_the_one_of_its_entry(tmp_path: Path) -> None:
+    book, folder = BOOKS["plain"], BOOKS["plain"].write(tmp_path)
+    seq = book.find("report")
+    rows = book.drafts[seq].rows or []
+    write_table(folder, seq, FIELDS["report"], [[*row[:3], 0, row[4]] for row in rows])
+    assert problem(folder) == f"entry {seq} (report): its table was changed"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (rb'"note","h256"', b'"hint","h256"'),
+        (rb'"after","i8"', b'"after","u8"'),
+        (rb',\["note","h256"\]', b""),
+        (rb'"table":.*,"time"', b'"table":null,"time"'),
+    ],
+)
+def test_tables_with_other_fields(old: bytes, new: bytes, tmp_path: Path) -> None:
+    book = BOOKS["plain"]
+    seq = book.find("report")
+    said = problem(book.write(tmp_path, {seq: lambda line: re.sub(old, new, line)}))
+    assert said == f"entry {seq} (report): its table has other fields than its kind"
 
 
 def test_a_table_that_is_said_to_be_huge(tmp_path: Path) -> None:
@@ -603,6 +674,15 @@ def test_proofs_that_are_wrong(fault: str, tmp_path: Path) -> None:
     problems, found = proved(make(BOOKS["plain"]), tmp_path)
     assert found == []
     assert re.search(why, problems[0]), problems
+
+
+def test_a_place_that_is_counted_from_the_end(tmp_path: Path) -> None:
+    clinic = ledgers.Clinic([2], people=4)
+    clinic.play()
+    proof = clinic.book.settle().proof(3)
+    rows = [{**row, "index": -1} if row["index"] == 3 else row for row in proof["rows"]]
+    assert rows != proof["rows"]
+    assert "no such row" in proved({**proof, "rows": rows}, tmp_path)[0][0]
 
 
 def test_a_proof_is_checked_against_heads_too(tmp_path: Path) -> None:
