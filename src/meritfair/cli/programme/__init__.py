@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from meritfair.cli.programme import checking, creating, demo, explaining, looking, people, rounds
+from meritfair.cli.programme import checking, creating, demo, drawing, explaining, looking, people, reporting
 
 __all__ = ["EXAMPLES", "app"]
 
@@ -36,10 +36,10 @@ for name, command, panel, epilog in (
     ("change", creating.change, _SET_UP, creating.CHANGE_EXAMPLES),
     ("erase", people.erase, _SET_UP, None),
     ("demo", demo.demo, _SET_UP, None),
-    ("draw", rounds.draw, _ROUND, rounds.EXAMPLES),
-    ("report", rounds.report, _ROUND, rounds.REPORT_EXAMPLES),
-    ("correct", rounds.correct, _ROUND, rounds.CORRECT_EXAMPLES),
-    ("close", rounds.close, _ROUND, None),
+    ("draw", drawing.draw, _ROUND, drawing.EXAMPLES),
+    ("report", reporting.report, _ROUND, reporting.EXAMPLES),
+    ("correct", reporting.correct, _ROUND, reporting.CORRECT_EXAMPLES),
+    ("close", reporting.close, _ROUND, None),
     ("status", looking.status, _LOOK, None),
     ("list", looking.list_, _LOOK, None),
     ("person", explaining.person, _LOOK, explaining.PERSON_EXAMPLES),

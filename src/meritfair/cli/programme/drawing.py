@@ -1,4 +1,4 @@
-"""Each round: `meritfair programme draw`, `report`, `correct`, `close`."""
+"""`meritfair programme draw`: who is called in the next round."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from meritfair.cli.options import JsonOption, flag, names, out_option, text, whole, with_options
+from meritfair.cli.options import JsonOption, flag, names, out_option, text, with_options
 from meritfair.cli.programme.common import (
     EncodingOption,
     Who,
     from_file,
     tell_head,
     tell_ignored,
-    tell_receipt,
     working,
 )
 from meritfair.cli.show import Files, check_out, print_note, print_table, say
@@ -26,7 +23,7 @@ from meritfair.core.texts import printable, several
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from meritfair.programme import Drawn, Outcomes, Programme, Receipt, Round
+    from meritfair.programme import Drawn, Outcomes, Programme, Round
 
 EXAMPLES = """Draw the next round, and write the list of calls, with columns to be filled in:
 
@@ -36,20 +33,11 @@ What everyone is due now, without a draw: [cyan]meritfair programme draw --dry-r
 
 With a value that nobody can know beforehand, not even you: commit to it now, and draw when it is published.
 
-[cyan]meritfair programme draw --source "drand quicknet round 12345678"[/]
+[cyan]meritfair programme draw --source drand[/]
 [cyan]meritfair programme draw --value 8f1c...[/]"""
 
-REPORT_EXAMPLES = """The list of a draw, filled in: action is 1 (reached) or 0, state is 0 (bad) or 1 (good).
-
-[cyan]meritfair programme report calls.csv[/]
-
-States of others can be reported in the same way, with a file of the columns id and state."""
-
-CORRECT_EXAMPLES = """A file with the columns id and state; the word unknown takes a value back.
-
-[cyan]meritfair programme correct wrong.csv --round 7 --reason "mixed up two files" --by "Nurse Ama"[/]"""
-
 _MOST_ROWS, _MOST_PREVIEWED = 100, 20
+_DRAND = "https://api.drand.sh/52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"
 
 
 @with_options()
@@ -67,7 +55,13 @@ def draw(
         str, text("--away", metavar="IDS", help="Who cannot be called from now on: [cyan]P001,P002[/].")
     ] = "",
     source: Annotated[
-        str | None, text("--source", metavar="TEXT", help="Commit to a public random value that does not exist yet.")
+        str | None,
+        text(
+            "--source",
+            metavar="TEXT",
+            help="Commit to a public random value that does not exist yet: [cyan]drand[/] (in an hour), [cyan]drand "
+            "quicknet round 12345678[/], or the name of another, such as a lottery and its day.",
+        ),
     ] = None,
     value: Annotated[
         str | None, text("--value", metavar="HEX", help="The value of that source: draw what was committed.")
@@ -102,6 +96,7 @@ def draw(
         return
     with working(programme) as work:
         again = work.state.summary.phase == "open"
+        source = _in_an_hour() if source is not None and source.strip().lower() == "drand" else source
     with locating(table):
         drawn = programme.draw(
             states=seen, budget=budgets, away=absent, source=source, value=value, by=who.by, key=who.key
@@ -129,8 +124,7 @@ def _values(programme: Programme, drawn: Round) -> dict[str, Any]:
 
 def _show(programme: Programme, drawn: Round, again: bool, out: Path | None) -> None:
     if drawn.phase == "committed":
-        say(printable(f"Round {drawn.number} is committed, and waits for {drawn.source}. Nobody is drawn yet."))
-        say("Draw it when that value is published: meritfair programme draw --value HEX")
+        _show_source(drawn)
         return tell_head(drawn.head)
     if again:
         say(f"Round {drawn.number} was drawn already, at {drawn.time}; this is its list again.")
@@ -142,6 +136,27 @@ def _show(programme: Programme, drawn: Round, again: bool, out: Path | None) -> 
     if out is None:
         print_note("With --out calls.csv it also writes the list, to be filled in and handed back by report.")
     return None
+
+
+def _in_an_hour() -> str:
+    """Return the round of drand that is published in an hour."""
+    from datetime import UTC, datetime, timedelta
+
+    from meritfair.programme.randomness import next_round
+
+    return f"drand quicknet round {next_round(datetime.now(UTC) + timedelta(hours=1))}"
+
+
+def _show_source(drawn: Round) -> None:
+    """Say what a round that is committed waits for."""
+    from meritfair.programme.randomness import appears_at, parse_source
+
+    time = appears_at(parse_source(drawn.source))
+    when = "" if time is None else f", which is published at {time:%Y-%m-%d %H:%M:%S} UTC"
+    say(f"Round {drawn.number} is committed, and waits for {drawn.source}{when}. Nobody is drawn yet.")
+    if time is not None:
+        say(f"Its value will be at {_DRAND}/public/{drawn.source.split()[-1]}")
+    say("Draw it when the value is known: meritfair programme draw --value HEX")
 
 
 def _table(
@@ -183,83 +198,3 @@ def _preview(
         )
 
     files.report(as_json, lambda: values, show)
-
-
-_FileArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        show_default=False,
-        help="A .csv or .parquet file with the column id, and action, state, before or reason.",
-    ),
-]
-_RoundOption = Annotated[
-    int | None, whole("--round", "-r", help="Which round; by default the file's column round, else the last one.")
-]
-
-
-@with_options()
-def report(
-    file: _FileArgument,
-    who: Who,
-    round_: _RoundOption = None,
-    encoding: EncodingOption = "utf-8",
-    as_json: JsonOption = False,
-) -> None:
-    """Hand in what was done and seen in a round: whole or in part, now or weeks later.
-
-    Who was reached without being drawn needs a reason, and your name. All of the file is taken, or nothing.
-    """
-    from meritfair.programme.files import LIST, locating, read_outcomes, the_round
-
-    programme = who.open()
-    with from_file(file, "reporting") as read:
-        found = read(partial(read_outcomes, encoding=encoding))
-        with locating(found.table):
-            receipt = programme.report(found.value, round=the_round(found, round_), by=who.by, key=who.key)
-    tell_ignored(found.table, LIST)
-    tell_receipt(as_json, programme, receipt, *_taken_in(receipt, "took in what was seen of", "said nothing new"))
-
-
-@with_options()
-def correct(
-    file: _FileArgument,
-    who: Who,
-    round_: _RoundOption = None,
-    reason: Annotated[str, text("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")] = "",
-    encoding: EncodingOption = "utf-8",
-    as_json: JsonOption = False,
-) -> None:
-    """Correct what was reported of a round. It needs a reason and your name, and what was reported stays in the ledger.
-
-    An empty cell leaves a value as it is, and the word unknown takes it back.
-    """
-    from meritfair.programme.files import LIST, locating, read_outcomes, the_round
-
-    by, programme = who.named("a correction"), who.open()
-    with from_file(file, "correcting") as read:
-        found = read(partial(read_outcomes, correcting=True, encoding=encoding))
-        with locating(found.table):
-            given: Any = {"round": the_round(found, round_), "reason": reason, "by": by, "key": who.key}
-            receipt = programme.correct(found.value, **given)
-    tell_ignored(found.table, LIST)
-    tell_receipt(as_json, programme, receipt, *_taken_in(receipt, "corrected what is known of", "changed nothing"))
-
-
-def _taken_in(receipt: Receipt, done: str, repeated: str) -> list[str]:
-    """Return in words what came of a report."""
-    rows = several(receipt.repeated, "row")
-    if not receipt.taken:
-        return [f"Round {receipt.round}: {rows} {repeated}; the ledger stays as it was."]
-    sentence = f"Round {receipt.round}: {done} {several(receipt.taken, 'participant')}"
-    sentence += f"; {rows} {repeated}" * (receipt.repeated > 0)
-    overrides = f"{several(receipt.overrides, 'override')}: reached without being drawn, with a reason."
-    return [f"{sentence}.", *[overrides] * (receipt.overrides > 0)]
-
-
-@with_options()
-def close(who: Who, as_json: JsonOption = False) -> None:
-    """End the open round; what comes later can still be reported."""
-    programme = who.open()
-    receipt = programme.close(by=who.by, key=who.key)
-    tell_receipt(as_json, programme, receipt, f"Round {receipt.round} of {programme.name} is closed.")
