@@ -110,12 +110,14 @@ def test_outcomes_in_any_order_are_counted_as_if_from_scratch(store_url: str, se
     """Late, repeated, missing, corrected and out of order: counts are those of what is known in the end."""
     here, rng = clinic(store_url, 10, 3, seed=seed), random.Random(seed)
     calls, truth, pieces = here.programme, np.full((3, 8, 10), -1), []
+    chosen = np.zeros((8, 10), int)
     for round_ in range(8):
         drawn = calls.draw()
         calls.close()
         actions = np.zeros(10, int)
         actions[[each.number for each in drawn.people]] = 1
         before, after = here.move(actions)
+        chosen[round_] = actions
         for arm in range(10):
             for column, value in (("before", before[arm]), ("action", actions[arm]), ("after", after[arm])):
                 if rng.random() < 0.8:
@@ -134,6 +136,9 @@ def test_outcomes_in_any_order_are_counted_as_if_from_scratch(store_url: str, se
     good = np.zeros((10, 2, 2), int)
     for round_, arm in np.ndindex(8, 10):
         s, a, t = truth[:, round_, arm]
+        s = truth[2, round_ - 1, arm] if s < 0 and round_ > 0 else s  # as it was after the round before
+        t = truth[0, round_ + 1, arm] if t < 0 and round_ < 7 else t  # as it was before the next
+        a = chosen[round_, arm] if a < 0 else a  # as it was drawn
         if min(s, a, t) >= 0:
             visits[arm, s, a] += 1
             good[arm, s, a] += t

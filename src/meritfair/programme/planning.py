@@ -156,8 +156,7 @@ class Known:
 
     def done(self, column: int) -> IntArray:
         """Return whether each was pulled in a round: as reported or, where it was not, as drawn."""
-        drawn, _, action, _ = parts(self.track[:, column])
-        return np.where(action >= 0, action, np.maximum(drawn, 0))
+        return np.maximum(parts(self.track[:, column])[2], 0)
 
     def situation(
         self, state: State, states: IntArray, members: IntArray, memory: FloatArray | None, part: Part, budget: int
@@ -199,14 +198,25 @@ class Known:
 
 
 def track_of(state: State, members: IntArray) -> Int8Array:
-    """Return a slot for each of these participants and each round, those of the history first."""
+    """Return a slot for each of these participants and each round, those of the history first.
+
+    A state at the start of a round that was not reported is the one after the round before, and the other way round;
+    not so between the history and the first round, as nobody says how long that is. An action that was not reported is
+    what was drawn.
+    """
     rounds = range(1 - state.summary.before, state.summary.round + 1)
     track = np.full((len(rounds), len(members)), NOTHING, np.int8)
     everyone = len(members) == state.people
+    last = None
     for place, number in enumerate(rounds):
         seen = state.seen(number)
-        drawn, before, action, after = (seen if everyone else seen[:, members]).astype(np.int16)
+        drawn, before, action, after = (seen if everyone else seen[:, members]).astype(np.int8)
+        action = np.where(action < 0, drawn, action)
+        if last is not None and number != 1:
+            track[place - 1] = slot(last[1], last[2], np.where(last[3] < 0, before, last[3]), last[0])
+            before = np.where(before < 0, last[3], before)
         track[place] = slot(before, action, after, drawn)
+        last = drawn, before, action, after
     return track.T
 
 
