@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import hmac
 import json
 import random
 import re
@@ -18,8 +19,10 @@ from typing import Any
 import pytest
 
 from meritfair.programme import standalone
+from meritfair.programme.enrolling import Assignment
+from meritfair.programme.settings import Part, Settings
 from programme import ledgers
-from programme.ledgers import FIELDS, MADE, ONE, Book, canonical, plain, write_table
+from programme.ledgers import FIELDS, MADE, ONE, SECRET, Book, canonical, plain, write_table
 
 SOURCE = Path(standalone.__file__)
 BOOKS = {name: make() for name, make in MADE.items()}
@@ -106,6 +109,14 @@ def test_intervals_are_closed_on_the_left_and_open_on_the_right() -> None:
         chance = {first: end, second: ONE - end}
         rows = [[number, 0, 0, 0, 0, chance[number]] for number in (0, 1)]
         assert list(standalone.draw(seed, rows, 1)) == ledgers.drawn(seed, rows, [1]) == [drawn]
+
+
+def test_the_draw_of_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
+    seed = bytes.fromhex(re.findall(r"^seed (\w{64})$", page, re.MULTILINE)[0])
+    parts = {0: 2, 1: 1, 4: 3, 7: 2}  # quarters
+    rows = [[number, 0, 0, 0, 0, quarters * ONE // 4] for number, quarters in parts.items()]
+    assert f"drawn {sorted(standalone.draw(seed, rows, 1))}" in page
 
 
 def test_draws_agree_with_another_way_to_make_them() -> None:
@@ -392,6 +403,8 @@ def test_who_a_number_is(tmp_path: Path) -> None:
     assert "number 1 is not theirs" in spoil("plain", swapped, tmp_path / "another person")
     moved = edit("enrol", 1, lambda draft: draft.rows[0].__setitem__(2, 1))
     assert "number 1 is not theirs" in spoil("plain", moved, tmp_path / "another part")
+    unsorted = edit("enrol", 1, lambda draft: draft.rows.reverse())
+    assert "not in order" in spoil("plain", unsorted, tmp_path / "unsorted")
     skipped = edit("enrol", 1, lambda draft: draft.rows[2].__setitem__(0, 12))
     assert "number 12 is not theirs" in spoil("plain", skipped, tmp_path / "a gap")
 
@@ -693,6 +706,24 @@ def test_a_proof_is_checked_against_heads_too(tmp_path: Path) -> None:
     assert "cut or replaced" in problem(tmp_path, ("ab" * 32,), file)
     file.write_text("{")
     assert problem(tmp_path, proof=file).startswith("the ledger: is damaged: JSONDecodeError")
+
+
+# ---- trials
+
+
+def test_people_are_randomised_as_it_is_written() -> None:
+    settings = Settings((Part(1, name="calls", share=2), Part(0, "none", name="control")))
+    strata = [["north", "old"] if number % 3 else ["south", "old"] for number in range(60)]
+    found = Assignment(SECRET, settings, {}).next(strata)
+    counts, expected = dict[bytes, int](), []
+    for stratum in strata:
+        key = canonical(stratum)
+        block, place = divmod(counts.get(key, 0), 6)
+        counts[key] = counts.get(key, 0) + 1
+        seed = hmac.new(SECRET, canonical(["block", key.decode(), block]), hashlib.sha256).digest()
+        order = sorted(range(6), key=lambda at, seed=seed: ledgers.word(seed, at))
+        expected.append([0, 0, 0, 0, 1, 1][order[place]])
+    assert found == expected
 
 
 # ---- the file

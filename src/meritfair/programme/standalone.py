@@ -101,7 +101,7 @@ class Ledger:
         kind, body, numbers = entry["kind"], entry["body"], [row[0] for row in rows]
         (before, after), now = STEPS.get(kind, (self.phase, self.phase)), self.round + (kind == "commit")
         need(before == self.phase != "ended" and after != "new", f"comes when round {self.round} is {self.phase}")
-        need(kind in ("enrol", "history") or numbers == sorted(set(numbers)), "its rows are not in order, each once")
+        need(kind == "history" or numbers == sorted(set(numbers)), "its rows are not in order, each once")
         need(body.get("round", now) in range(1 if kind in ("report", "correct") else now, now + 1), "has a wrong round")
         self.round, self.phase = now, after
         if kind == "enrol":
