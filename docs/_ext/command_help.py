@@ -19,7 +19,7 @@ WIDTH = 90  # as wide as a page
 class CommandHelp(Directive):
     """Show the help of one command, or of all of them without an argument."""
 
-    optional_arguments = 1
+    optional_arguments = 2  # a command, and one of its own
 
     def run(self) -> list[nodes.Node]:
         """Return the text as it is printed to a terminal without colours."""
@@ -27,7 +27,7 @@ class CommandHelp(Directive):
         words = [*self.arguments, "--help"]
         answer = CliRunner().invoke(app, words, prog_name="meritfair", env=terminal)
         if answer.exit_code:
-            raise self.error(f"meritfair has no command {self.arguments[0]!r}")
+            raise self.error(f"meritfair has no command {' '.join(self.arguments)!r}")
         lines = (line.rstrip().removeprefix(" ") for line in answer.output.splitlines())
         text = "\n".join(lines).strip("\n")
         return [nodes.literal_block(text, text, language="text")]

@@ -18,8 +18,8 @@ from meritfair.cli import app
 from meritfair.policies import registry
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("meritfair", *(f"meritfair.{name}" for name in ("datasets", "gym", "lab", "policies", "testing")))
-MODULES = {"datasets", "lab", "metrics", "model", "plots", "policies", "registry", "testing", "theory"}  # not names
+PACKAGES = ("meritfair", *(f"meritfair.{name}" for name in ("datasets", "gym", "lab", "policies", "programme", "testing")))
+MODULES = {"datasets", "lab", "metrics", "model", "plots", "policies", "programme", "registry", "testing", "theory"}  # not names
 
 
 class Page(HTMLParser):
