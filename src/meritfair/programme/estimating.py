@@ -28,6 +28,7 @@ from meritfair.programme.state import State
 
 LEVEL = 0.95
 _DRAWS = 4000  # for the interval of one person
+_ALIKE = 1e-9  # exposures that differ by less are the same
 _EDGE = 1e-12  # draws are kept this far from 0 and 1, where nobody may have a steady state
 
 
@@ -129,7 +130,8 @@ def bound_by_merit(lottery: Lottery, entitled: BoolArray, budget: int, most_due:
     among = lottery.among(entitled, budget, most_due)
     shared = allocate(among.merit, budget, floor=among.floor, cap=among.cap)
     floor, cap = (float(np.asarray(each)[own]) for each in (among.floor, among.cap))
-    if shared.saturated[own]:
+    alone = allocate(among.merit, budget).exposure[own]  # by merit alone, which may say the same
+    if shared.saturated[own] and (cap >= 1 or abs(alone - cap) > _ALIKE):
         return _highest(cap, most_due)
     return Bound("floor", floor) if shared.at_floor[own] and floor > 0 else Bound("none")
 

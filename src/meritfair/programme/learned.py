@@ -13,7 +13,7 @@ from meritfair.model.benefit import benefit
 from meritfair.programme.estimating import LEVEL, PartEstimates
 from meritfair.programme.state import State
 
-_DRAWS = 400
+_DRAWS = 200
 _AT_ONCE = 2_000_000  # numbers drawn at a time
 _EDGE = 1e-12
 _SEED = 1

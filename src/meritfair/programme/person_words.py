@@ -18,11 +18,8 @@ _KEPT_OUT = {
 _BOUNDS = {
     "none": "Neither floor nor cap changes that.",
     "floor": "By merit alone it would be less: the floor, which everyone is due, raises it to this.",
-    "cap": (
-        "By merit alone it would be more: a cap lowers it to this, so that it is also seen how people fare when they "
-        "are not reached."
-    ),
-    "cool-down share": "By merit alone it would be more, but with a cool-down nobody can be reached more often.",
+    "cap": "A cap limits it to this, so that it is also seen how they fare when they are not reached.",
+    "cool-down share": "It cannot be more: with a cool-down nobody can be reached more often.",
     "saturated": "It cannot be more.",
     "away": "That is because they are away.",
     "cool-down": "They were reached shortly before and cannot be drawn now; what they are due stays in the account.",
