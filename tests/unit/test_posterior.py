@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import meritfair as mf
 from meritfair.core.arrays import AnyArray, FloatArray
 from meritfair.core.errors import InputError
 from meritfair.engine import gammas, pooling
-from meritfair.model.posterior import Posterior, Prior, fit_prior
+from meritfair.model.posterior import Posterior, Prior, fit_prior, log_beta
 from reference import pooling as reference
 from reference.compiled import kernel_of_tests
 
@@ -85,6 +86,14 @@ def test_priors_that_are_none_are_refused(weights: Any, good: Any, bad: Any, mes
         Prior(weights, good, bad)
 
 
+@pytest.mark.parametrize("n", [1, 20, 600])
+def test_the_beta_function_is_that_of_python_to_the_last_bit(n: int) -> None:
+    a, b = np.random.default_rng(80).choice([0.1, 0.5, 1.0, 2.0, 7.25, 1e-9, 1e9], (2, n, 2))
+    a[:, 1] += np.arange(n) / 7  # some values come again, others do not
+    each = [math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y) for x, y in zip(a.flat, b.flat, strict=True)]
+    np.testing.assert_array_equal(log_beta(a, b), np.reshape(each, (n, 2)))
+
+
 def test_draws_need_a_size() -> None:
     with pytest.raises(InputError, match="size must be at least 1, got 0"):
         Prior.uniform().posterior(mf.Counts.none(1)).draw(np.random.default_rng(1), 0)
@@ -122,6 +131,12 @@ def uneven(n_arms: int, seed: int) -> mf.Counts:
     return mf.Counts(seen.reshape(-1, 2, 2), good.reshape(-1, 2, 2))
 
 
+def fading(counts: mf.Counts, kept: tuple[float, ...]) -> mf.Counts:
+    """Return counts of which arms keep different parts."""
+    part = np.resize(kept, counts.n_arms)[:, None, None]
+    return mf.Counts(part * counts.visits, part * counts.good)
+
+
 def flat(counts: mf.Counts) -> tuple[AnyArray, AnyArray]:
     return counts.visits.reshape(-1, 4), counts.good.reshape(-1, 4)
 
@@ -154,6 +169,8 @@ CASES: dict[str, mf.Counts] = {
     "one arm": planted(1, 1, 10, seed=8)[1],
     "narrow classes": planted(60, 2, 2_000, seed=110, strength=1_000.0)[1],
     "steps that are too long and have to be halved": uneven(8, seed=1564),
+    "counts that are not whole": fading(planted(120, 2, 12, seed=11)[1], (1.0, 0.7, 0.35)),
+    "large counts that are not whole": fading(planted(80, 3, 90, seed=12)[1], (1.0, 0.83)),
     # The evidence of these is close, so that each of its terms decides.
     "three classes rather than two": planted(40, 3, 4, seed=117)[1],
     "four classes rather than three": planted(60, 4, 5, seed=109)[1],
@@ -353,24 +370,59 @@ def test_a_hundred_thousand_arms() -> None:
 
 
 @kernel_of_tests
-def _gamma(tables: FloatArray, starts: FloatArray, counts: FloatArray, values: FloatArray) -> None:
-    for i in range(len(starts)):
-        gammas.tabulate_logs(tables[0], starts[i], tables.shape[1] - 1)
-        gammas.tabulate_slopes(tables[1], tables[2], starts[i], tables.shape[1] - 1)
-        for j in range(len(counts)):
-            values[0, i, j] = gammas.log_rise(tables[0], starts[i], counts[j])
-            values[1, i, j], values[2, i, j] = gammas.rises(tables[1], tables[2], starts[i], counts[j])
+def _places(given: FloatArray, places: AnyArray, counts: FloatArray, ends: AnyArray, slots: AnyArray) -> None:
+    gammas.find_places(given, places, counts, ends, slots)
 
 
-def test_gamma_functions_within_the_tables_and_beyond() -> None:
-    starts = np.array([1e-3, 0.4, 1.0, 7.3, 900.0])
-    counts = np.array([0, 0.3, 1, 2, 7.75, 62, 63, 63.5, 64, 64.2, 65, 66, 1_000, 1e6])
-    values = np.zeros((3, len(starts), len(counts)))
-    _gamma(np.zeros((3, gammas.ROOM)), starts, counts, values)
-    ends = starts[:, None] + counts
-    np.testing.assert_allclose(values[0], gammaln(ends) - gammaln(starts)[:, None], rtol=1e-12, atol=1e-11)
-    np.testing.assert_allclose(values[1], digamma(ends) - digamma(starts)[:, None], rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(values[2], polygamma(1, starts)[:, None] - polygamma(1, ends), rtol=1e-11, atol=1e-13)
+def found_places(given: FloatArray) -> tuple[AnyArray, FloatArray, AnyArray]:
+    """Return the places of counts, the counts at places, and the ends."""
+    places, counts = np.zeros(len(given), np.uint32), np.full(gammas.ROOM + len(given), np.nan)
+    ends, slots = np.zeros(2, np.int64), np.full(2 * len(given) + 1, 7, np.uint32)
+    _places(given, places, counts, ends, slots)
+    return places, counts, ends
+
+
+def test_each_count_has_one_place() -> None:
+    rng = np.random.default_rng(81)
+    few = np.r_[0.0, 63.0, 64.0, 1e9, rng.gamma(1.0, 40.0, 500), rng.integers(0, 130, 40), np.arange(1, 300) / 128]
+    given = few[rng.integers(0, len(few), 4_000)]
+    places, counts, (below, above) = found_places(given)
+    counts[: gammas.TABLE] = np.arange(gammas.TABLE)
+    np.testing.assert_array_equal(counts[places], given)
+    assert len(set(places.tolist())) == len(set(given.tolist()))
+    whole, large = given == np.round(given), given >= gammas.TABLE
+    np.testing.assert_array_equal(places < gammas.TABLE, whole & ~large)
+    np.testing.assert_array_equal(places >= above, large)
+    assert set(places[~whole & ~large].tolist()) == set(range(gammas.ROOM, below))
+    assert set(places[large].tolist()) == set(range(above, len(counts)))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 500])
+def test_there_is_room_for_counts_that_are_all_different(n: int) -> None:
+    given = 0.1 + math.pi * np.arange(float(n))
+    places, counts, _ = found_places(given)
+    np.testing.assert_array_equal(counts[places], given)
+
+
+@kernel_of_tests
+def _gamma(tables: FloatArray, counts: FloatArray, ends: AnyArray, start: float) -> None:
+    gammas.tabulate_logs(tables[0], counts, ends, start, gammas.ROOM)
+    gammas.tabulate_slopes(tables[1], tables[2], counts, ends, start, gammas.ROOM)
+    gammas.tabulate_log_gammas(tables[3], counts, ends, start, gammas.ROOM)
+
+
+@pytest.mark.parametrize("start", [1e-3, 0.4, 1.0, 7.3, 900.0])
+def test_gamma_functions_within_the_tables_and_beyond(start: float) -> None:
+    given = np.array([0, 0.3, 1, 2, 7.75, 62, 63, 63.5, 64, 64.2, 65, 66, 1_000, 1e6, *np.arange(0.1, 90.0, 0.9)])
+    places, counts, ends = found_places(given)
+    tables = np.full((4, len(counts)), np.nan)
+    _gamma(tables, counts, ends, start)
+    rise, slope, bend, plain = tables[:, places]
+    end = start + given
+    np.testing.assert_allclose(rise, gammaln(end) - gammaln(start), rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(slope, digamma(end) - digamma(start), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(bend, polygamma(1, start) - polygamma(1, end), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(plain, gammaln(end), rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("case", CASES)

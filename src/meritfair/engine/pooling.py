@@ -28,6 +28,9 @@ The fit of C classes starts from that of C - 1: each class in turn is split alon
 means of its arms differ most, and the split with the most evidence is kept. Two more classes
 without a gain end it.
 
+Gamma functions are taken once for each count that occurs, and looked up for each arm (:mod:`meritfair.engine.gammas`).
+Sums go over arms, in their order.
+
 References
 ----------
 K. Lange, "A gradient algorithm locally equivalent to the EM algorithm", J. R. Statist. Soc. B 57 (1995).
@@ -38,13 +41,21 @@ and Data Mining (1996).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.engine.compiling import inlined, part, stage
-from meritfair.engine.gammas import ROOM, TABLE, log_rise, rises, tabulate_logs, tabulate_slopes
+from meritfair.engine.gammas import (
+    ROOM,
+    TABLE,
+    PlaceArray,
+    find_places,
+    tabulate_log_gammas,
+    tabulate_logs,
+    tabulate_slopes,
+)
 
 MAX_CLASSES = 4
 _SCALE = 1.5  # standard deviation of logit m and of log k under the hyperprior
@@ -62,11 +73,14 @@ _TINY = 1e-300
 # A class is a row of nine numbers: its weight, then logit m and log k for each of the four (s, a), the cells.
 _WEIGHT = 0
 _COLUMNS = 9
-STAYS = 1  # in `facts`
+STAYS, _ENDS = 1, 2  # in `facts`
 # Versions of the classes: what EM is at, its step, one class less, the best of this number, the best of all.
 _NOW, _STEP, _FEWER, _TRIED, _BEST = range(5)
-# Rows of `axes`, by cell: alpha and alpha + beta of a class, its centre, an arm's offset, its axis and the next guess.
-_ALPHA, _BOTH, _CENTRE, _OFFSET, _AXIS, _IMAGE = range(6)
+# A cell has counts of three kinds: good outcomes, bad ones and both. Those of all cells are rows, three for each cell.
+_ROWS = 12
+_COUNTS = 6  # the first row of `tables` with counts
+
+_ByCell: TypeAlias = tuple[float, float, float, float]
 
 
 class Pool(NamedTuple):
@@ -75,10 +89,10 @@ class Pool(NamedTuple):
     arms: FloatArray  # (C + 1, N): the chance of each class, and where arms are along the axis of a class
     classes: FloatArray  # (5, C, 9), by version
     kept: FloatArray  # (C, C, 9): the best of each number of classes that was tried, from 1
-    tables: FloatArray  # (6, ROOM)
-    axes: FloatArray  # (6, 4)
+    tables: FloatArray  # (6 + 12, ROOM + N): values of gamma functions by place, and the count at each place
+    places: PlaceArray  # (12 + 1, 2 N + 1): the place of each arm's count, and at last a hash table to find places
     evidence: FloatArray  # (C + 1,): of the uniform prior, then of each number of classes; -inf if it was not tried
-    facts: IntArray  # how many classes the best version has, and whether it was fitted before the run and stays
+    facts: IntArray  # (2 + 24,): the number of classes, whether they were fitted before the run and stay, `ends` by row
 
 
 def new_pool(n_arms: int, max_classes: int = MAX_CLASSES) -> Pool:
@@ -87,11 +101,12 @@ def new_pool(n_arms: int, max_classes: int = MAX_CLASSES) -> Pool:
         arms=np.zeros((max_classes + 1, n_arms)),
         classes=np.zeros((5, max_classes, _COLUMNS)),
         kept=np.zeros((max_classes, max_classes, _COLUMNS)),
-        tables=np.zeros((6, ROOM)),
-        axes=np.zeros((6, 4)),
+        tables=np.zeros((_COUNTS + _ROWS, ROOM + n_arms)),
+        places=np.zeros((_ROWS + 1, 2 * n_arms + 1), np.uint32),
         evidence=np.zeros(max_classes + 1),
-        facts=np.array([1, 0], np.int64),
+        facts=np.zeros(_ENDS + 2 * _ROWS, np.int64),
     )
+    room.facts[0] = 1
     room.classes[_BEST, 0] = [1.0] + 4 * [0.0, _UNIFORM]
     return room
 
@@ -99,7 +114,7 @@ def new_pool(n_arms: int, max_classes: int = MAX_CLASSES) -> Pool:
 def keep_prior(room: Pool, fitted: Pool) -> None:
     """Take over a prior that was fitted before the run, for all of it."""
     room.classes[_BEST] = fitted.classes[_BEST]
-    room.facts[:] = fitted.facts[0], 1
+    room.facts[0], room.facts[STAYS] = fitted.facts[0], 1
 
 
 def fitted_prior(room: Pool) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -132,12 +147,13 @@ def pool(room: Pool, visits: FloatArray, good: FloatArray, points: FloatArray, r
 
     All three have shape (2, 2, N) by state, action and arm. Returns the number of classes.
     """
-    arms, tables, best = room.arms, room.tables, room.classes[_BEST]
+    arms, best = room.arms, room.classes[_BEST]
     reach = _reach(visits)
+    _find_places(room, visits, good)
     if refit:
-        room.facts[0] = _fit(room, visits, good, reach)
+        room.facts[0] = _fit(room, visits, good, points, reach)
     n = room.facts[0]
-    _expect(arms, best, tables, visits, good, n, reach)
+    _expect(arms, best, room.tables, room.places, room.facts, n, reach)
     for cell in range(4):
         row, seen, seen_good = points[cell >> 1, cell & 1], visits[cell >> 1, cell & 1], good[cell >> 1, cell & 1]
         row[:] = 0.0
@@ -159,8 +175,26 @@ def _reach(visits: FloatArray) -> int:
 
 
 @inlined
-def _fit(room: Pool, visits: FloatArray, good: FloatArray, reach: int) -> int:
-    """Set the best version of the classes; return how many they are."""
+def _find_places(room: Pool, visits: FloatArray, good: FloatArray) -> None:
+    """Set the places of all counts."""
+    tables, places, facts, given = room.tables, room.places, room.facts, room.arms[len(room.arms) - 1]
+    for row in range(_ROWS):
+        cell, kind = row // 3, row % 3
+        seen, seen_good = visits[cell >> 1, cell & 1], good[cell >> 1, cell & 1]
+        for arm in range(len(given)):
+            given[arm] = _of_kind(kind, seen_good[arm], seen[arm] - seen_good[arm], seen[arm])
+        find_places(given, places[row], tables[_COUNTS + row], facts[_ENDS + 2 * row :], places[_ROWS])
+
+
+@part
+def _of_kind(kind: int, good: float, bad: float, both: float) -> float:
+    """Return the one of a kind of counts."""
+    return good if kind == 0 else bad if kind == 1 else both
+
+
+@inlined
+def _fit(room: Pool, visits: FloatArray, good: FloatArray, points: FloatArray, reach: int) -> int:
+    """Set the best version of the classes; return how many they are. Uses `points` as room to work in."""
     classes, evidence, n_arms = room.classes, room.evidence, room.arms.shape[1]
     now, best = classes[_NOW], classes[_BEST]
     best[0, _WEIGHT] = 1.0
@@ -168,12 +202,12 @@ def _fit(room: Pool, visits: FloatArray, good: FloatArray, reach: int) -> int:
         best[0, 1 + 2 * cell], best[0, 2 + 2 * cell] = 0.0, _UNIFORM
     _copy(best, classes[_FEWER])
     evidence[:] = -np.inf
-    evidence[0] = top = _uniform_evidence(visits, good)
+    evidence[0] = top = _uniform_evidence(room.tables, room.places, room.facts, n_arms, reach)
     chosen = 1
     for n in range(1, min(len(now), n_arms) + 1):
         for c in range(max(n - 1, 1)):  # the class to split
             _copy(classes[_FEWER], now)
-            found = _climb(room, visits, good, n, c, reach, top)
+            found = _climb(room, visits, good, points, n, c, reach, top)
             if found > evidence[n]:
                 evidence[n] = found
                 _copy(now, classes[_TRIED])
@@ -196,29 +230,34 @@ def _copy(source: FloatArray, target: FloatArray) -> None:
 
 
 @part
-def _uniform_evidence(visits: FloatArray, good: FloatArray) -> float:
+def _uniform_evidence(tables: FloatArray, places: PlaceArray, facts: IntArray, n_arms: int, reach: int) -> float:
     """Return the log-likelihood of the uniform prior."""
-    total = 0.0
+    total, good, bad, both = 0.0, tables[0], tables[1], tables[2]
     for cell in range(4):
-        seen, seen_good = visits[cell >> 1, cell & 1], good[cell >> 1, cell & 1]
-        for arm in range(len(seen)):
-            bad = seen[arm] - seen_good[arm]
-            total += math.lgamma(seen_good[arm] + 1.0) + math.lgamma(bad + 1.0) - math.lgamma(seen[arm] + 2.0)
+        for kind in range(3):
+            row, start = 3 * cell + kind, _of_kind(kind, 1.0, 1.0, 2.0)
+            tabulate_log_gammas(tables[kind], tables[_COUNTS + row], facts[_ENDS + 2 * row :], start, reach)
+        at_good, at_bad, at_both = places[3 * cell], places[3 * cell + 1], places[3 * cell + 2]
+        for arm in range(n_arms):
+            total += good[at_good[arm]] + bad[at_bad[arm]] - both[at_both[arm]]
     return total
 
 
 @inlined
-def _climb(room: Pool, visits: FloatArray, good: FloatArray, n: int, c: int, reach: int, wanted: float) -> float:
+def _climb(
+    room: Pool, visits: FloatArray, good: FloatArray, points: FloatArray, n: int, c: int, reach: int, wanted: float
+) -> float:
     """Fit n classes by EM, from n - 1 of which class c is split; return the evidence, or -inf if its arms are alike.
 
     Gives up once as much evidence as is wanted is out of reach.
     """
-    arms, tables, now, step = room.arms, room.tables, room.classes[_NOW], room.classes[_STEP]
+    arms, now, step = room.arms, room.classes[_NOW], room.classes[_STEP]
     last, evidence, halvings, to_split = -np.inf, -np.inf, 0, n > 1
     for _ in range(_STEPS):
-        height = _expect(arms, now, tables, visits, good, n - to_split, reach)
+        height = _expect(arms, now, room.tables, room.places, room.facts, n - to_split, reach)
         if to_split:
-            if not _split(arms, now, room.axes, visits, good, n - 1, c):
+            _set_means(now[c], visits, good, points)
+            if not _split(arms, now, points, n - 1, c):
                 break
         else:
             height += _log_hyperprior(now, n)
@@ -228,7 +267,7 @@ def _climb(room: Pool, visits: FloatArray, good: FloatArray, n: int, c: int, rea
                 continue
             if height < last + _ENOUGH:
                 break
-        occam = _ascend(room, visits, good, n, reach)
+        occam = _ascend(room, n, reach)
         if not to_split:
             evidence = height - 0.5 * occam + _weights_evidence(now, step, n, arms.shape[1])
             if evidence + _PATIENCE * (height - last) < wanted:
@@ -282,17 +321,17 @@ def _weights_evidence(now: FloatArray, step: FloatArray, n: int, n_arms: int) ->
 
 @part
 def _expect(
-    arms: FloatArray, now: FloatArray, tables: FloatArray, visits: FloatArray, good: FloatArray, n: int, reach: int
+    arms: FloatArray, now: FloatArray, tables: FloatArray, places: PlaceArray, facts: IntArray, n: int, reach: int
 ) -> float:
     """Set the chance of each class for each arm; return the log-likelihood."""
     for c in range(n):
         arms[c] = math.log(now[c, _WEIGHT])
         for cell in range(4):
             alpha, beta = _parameters(now[c], cell)
-            tabulate_logs(tables[0], alpha, reach)
-            tabulate_logs(tables[1], beta, reach)
-            tabulate_logs(tables[2], alpha + beta, reach)
-            _add_evidence(arms[c], tables, visits[cell >> 1, cell & 1], good[cell >> 1, cell & 1], alpha, beta)
+            for kind in range(3):
+                row, start = 3 * cell + kind, _of_kind(kind, alpha, beta, alpha + beta)
+                tabulate_logs(tables[kind], tables[_COUNTS + row], facts[_ENDS + 2 * row :], start, reach)
+            _add_evidence(arms[c], tables, places[3 * cell :])
     total = 0.0
     for arm in range(arms.shape[1]):
         top, mass = arms[0, arm], 0.0
@@ -308,27 +347,22 @@ def _expect(
 
 
 @inlined
-def _add_evidence(
-    row: FloatArray, tables: FloatArray, visits: FloatArray, good: FloatArray, alpha: float, beta: float
-) -> None:
-    """Add to each arm the log-probability of its outcomes in a cell under Beta(alpha, beta)."""
+def _add_evidence(row: FloatArray, tables: FloatArray, places: PlaceArray) -> None:
+    """Add to each arm the log-probability of its outcomes in a cell, by the tables of a class."""
+    good, bad, both = tables[0], tables[1], tables[2]
+    at_good, at_bad, at_both = places[0], places[1], places[2]
     for arm in range(len(row)):
-        seen, seen_good = visits[arm], good[arm]
-        row[arm] += (
-            log_rise(tables[0], alpha, seen_good)
-            + log_rise(tables[1], beta, seen - seen_good)
-            - log_rise(tables[2], alpha + beta, seen)
-        )
+        row[arm] += good[at_good[arm]] + bad[at_bad[arm]] - both[at_both[arm]]
 
 
 # ---- maximisation
 
 
 @inlined
-def _ascend(room: Pool, visits: FloatArray, good: FloatArray, n: int, reach: int) -> float:
+def _ascend(room: Pool, n: int, reach: int) -> float:
     """Set the step that maximisation asks for, given the chances; return the sum of log det (I + H)."""
-    arms, tables, now, step = room.arms, room.tables, room.classes[_NOW], room.classes[_STEP]
-    occam, n_arms = 0.0, arms.shape[1]
+    arms, now, step = room.arms, room.classes[_NOW], room.classes[_STEP]
+    tables, facts, occam, n_arms = room.tables, room.facts, 0.0, arms.shape[1]
     for c in range(n):
         members = 0.0
         for arm in range(n_arms):
@@ -336,31 +370,31 @@ def _ascend(room: Pool, visits: FloatArray, good: FloatArray, n: int, reach: int
         step[c, _WEIGHT] = (members + 1.0) / (n_arms + n) - now[c, _WEIGHT]
         for cell in range(4):
             alpha, beta = _parameters(now[c], cell)
-            tabulate_slopes(tables[0], tables[1], alpha, reach)
-            tabulate_slopes(tables[2], tables[3], beta, reach)
-            tabulate_slopes(tables[4], tables[5], alpha + beta, reach)
-            slopes = _slopes(arms[c], tables, visits[cell >> 1, cell & 1], good[cell >> 1, cell & 1], alpha, beta)
+            for kind in range(3):
+                row, start = 3 * cell + kind, _of_kind(kind, alpha, beta, alpha + beta)
+                counts, ends = tables[_COUNTS + row], facts[_ENDS + 2 * row :]
+                tabulate_slopes(tables[2 * kind], tables[2 * kind + 1], counts, ends, start, reach)
+            slopes = _slopes(arms[c], tables, room.places[3 * cell :])
             occam += _newton(now[c], step[c], cell, alpha, beta, slopes)
     return occam
 
 
-@inlined
+@part
 def _slopes(
-    chance: FloatArray, tables: FloatArray, visits: FloatArray, good: FloatArray, alpha: float, beta: float
+    chance: FloatArray, tables: FloatArray, places: PlaceArray
 ) -> tuple[float, float, float, float, float, float]:
     """Return the sums over arms, by their chances, of both rises from alpha, from beta, and from alpha + beta."""
+    up, up_twice, down, down_twice, both, both_twice = tables[0], tables[1], tables[2], tables[3], tables[4], tables[5]
+    at_good, at_bad, at_both = places[0], places[1], places[2]
     up_1 = up_2 = down_1 = down_2 = both_1 = both_2 = 0.0
     for arm in range(len(chance)):
-        seen, seen_good, weight = visits[arm], good[arm], chance[arm]
-        once, twice = rises(tables[0], tables[1], alpha, seen_good)
-        up_1 += weight * once
-        up_2 += weight * twice
-        once, twice = rises(tables[2], tables[3], beta, seen - seen_good)
-        down_1 += weight * once
-        down_2 += weight * twice
-        once, twice = rises(tables[4], tables[5], alpha + beta, seen)
-        both_1 += weight * once
-        both_2 += weight * twice
+        weight = chance[arm]
+        up_1 += weight * up[at_good[arm]]
+        up_2 += weight * up_twice[at_good[arm]]
+        down_1 += weight * down[at_bad[arm]]
+        down_2 += weight * down_twice[at_bad[arm]]
+        both_1 += weight * both[at_both[arm]]
+        both_2 += weight * both_twice[at_both[arm]]
     return up_1, up_2, down_1, down_2, both_1, both_2
 
 
@@ -395,40 +429,34 @@ def _newton(
 
 
 @part
-def _split(
-    arms: FloatArray, now: FloatArray, axes: FloatArray, visits: FloatArray, good: FloatArray, new: int, c: int
-) -> bool:
+def _set_means(of: FloatArray, visits: FloatArray, good: FloatArray, points: FloatArray) -> None:
+    """Set `points`, (2, 2, N), to the posterior means of arms that are of one class."""
+    for cell in range(4):
+        row, seen, seen_good = points[cell >> 1, cell & 1], visits[cell >> 1, cell & 1], good[cell >> 1, cell & 1]
+        alpha, beta = _parameters(of, cell)
+        both = alpha + beta
+        for arm in range(len(row)):
+            row[arm] = (alpha + seen_good[arm]) / (both + seen[arm])
+
+
+@part
+def _split(arms: FloatArray, now: FloatArray, points: FloatArray, new: int, c: int) -> bool:
     """Share out the chances of class c between it and a new one, which is alike; return False if its arms are.
 
     Arms part along the main axis of their posterior means, found by power iteration: each turn adds up the offsets of
     arms from the centre, weighed by where they are along the axis. The first, with all at 1, finds the centre.
     """
-    side, chance, centre, axis, image = arms[len(arms) - 1], arms[c], axes[_CENTRE], axes[_AXIS], axes[_IMAGE]
-    for cell in range(4):
-        alpha, beta = _parameters(now[c], cell)
-        axes[_ALPHA, cell], axes[_BOTH, cell] = alpha, alpha + beta
-        centre[cell] = axis[cell] = 0.0
+    side, chance = arms[len(arms) - 1], arms[c]
+    centre = axis = (0.0, 0.0, 0.0, 0.0)
     first, spread = 1.0, 0.0
     for _ in range(_TURNS):
-        members = spread = 0.0
-        for cell in range(4):
-            image[cell] = 0.0
-        for arm in range(len(side)):
-            _measure_offset(axes, visits, good, arm)
-            along = first
-            for cell in range(4):
-                along += axis[cell] * axes[_OFFSET, cell]
-            for cell in range(4):
-                image[cell] += chance[arm] * along * axes[_OFFSET, cell]
-            members += chance[arm]
-            spread += chance[arm] * along * along
-            side[arm] = along
-        length = math.sqrt(image[0] ** 2 + image[1] ** 2 + image[2] ** 2 + image[3] ** 2)
-        for cell in range(4):
-            if first > 0.0:
-                centre[cell], axis[cell] = image[cell] / members, 1.0 / (2.0 + cell)  # an axis like no other
-            else:
-                axis[cell] = image[cell] / max(length, _TINY)
+        members, spread, image = _turn(chance, points, centre, axis, first, side)
+        if first > 0.0:
+            centre = (image[0] / members, image[1] / members, image[2] / members, image[3] / members)
+            axis = (1.0 / 2.0, 1.0 / 3.0, 1.0 / 4.0, 1.0 / 5.0)  # like no other
+        else:
+            length = max(math.sqrt(image[0] ** 2 + image[1] ** 2 + image[2] ** 2 + image[3] ** 2), _TINY)
+            axis = (image[0] / length, image[1] / length, image[2] / length, image[3] / length)
         first, spread = 0.0, math.sqrt(spread / members)
     for arm in range(len(side)):
         over = chance[arm] / (1.0 + math.exp(-_SHARPNESS * side[arm] / spread))
@@ -439,9 +467,22 @@ def _split(
     return spread > _ALIKE
 
 
-@inlined
-def _measure_offset(axes: FloatArray, visits: FloatArray, good: FloatArray, arm: int) -> None:
-    """Set how far the posterior means of an arm are from the centre."""
-    for cell in range(4):
-        seen, seen_good = visits[cell >> 1, cell & 1, arm], good[cell >> 1, cell & 1, arm]
-        axes[_OFFSET, cell] = (axes[_ALPHA, cell] + seen_good) / (axes[_BOTH, cell] + seen) - axes[_CENTRE, cell]
+@part
+def _turn(
+    chance: FloatArray, points: FloatArray, centre: _ByCell, axis: _ByCell, first: float, side: FloatArray
+) -> tuple[float, float, _ByCell]:
+    """Set where arms are along the axis; return the sums of their chances, of squares along the axis, and its image."""
+    members = spread = image_0 = image_1 = image_2 = image_3 = 0.0
+    for arm in range(len(side)):
+        offset_0, offset_1 = points[0, 0, arm] - centre[0], points[0, 1, arm] - centre[1]
+        offset_2, offset_3 = points[1, 0, arm] - centre[2], points[1, 1, arm] - centre[3]
+        along = first + axis[0] * offset_0 + axis[1] * offset_1 + axis[2] * offset_2 + axis[3] * offset_3
+        pull = chance[arm] * along
+        image_0 += pull * offset_0
+        image_1 += pull * offset_1
+        image_2 += pull * offset_2
+        image_3 += pull * offset_3
+        members += chance[arm]
+        spread += pull * along
+        side[arm] = along
+    return members, spread, (image_0, image_1, image_2, image_3)

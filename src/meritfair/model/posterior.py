@@ -34,7 +34,7 @@ from meritfair.model.counts import Counts
 if TYPE_CHECKING:
     from meritfair.engine.pooling import Pool
 
-_log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
+_FEW = 1_000  # values for which the engine is not worth loading
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -218,3 +218,20 @@ def fitted_pool(counts: Counts, max_classes: int = 4) -> Pool:
 def log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
     """Return the logarithm of the Beta function."""
     return np.asarray(_log_gamma(a) + _log_gamma(b) - _log_gamma(a + b))
+
+
+def _log_gamma(x: FloatArray) -> FloatArray:
+    """Return the logarithm of the gamma function, by Python's own function, once for each value that occurs."""
+    flat = np.ascontiguousarray(x, np.float64).ravel()
+    if flat.size < _FEW:
+        return _each_log_gamma(flat).reshape(x.shape)
+    from meritfair.engine.gammas import number  # takes a second to load
+
+    numbers, values = np.empty(flat.size, np.uint32), np.empty(flat.size + 1)
+    found = number(flat, numbers, values, np.zeros(2 * flat.size + 1, np.uint32))
+    values[1 : found + 1] = _each_log_gamma(values[1 : found + 1])
+    return np.asarray(values[numbers].reshape(x.shape))
+
+
+def _each_log_gamma(values: FloatArray) -> FloatArray:
+    return np.fromiter(map(math.lgamma, values.tolist()), np.float64, len(values))
