@@ -71,13 +71,15 @@ def test_canonical_bytes_come_back(value: object) -> None:
     assert from_canonical(canonical(value)) == value
 
 
-@pytest.mark.parametrize("data", [b'{"a": 1}', b'{"b":1,"a":2}', b'{"a":1,"a":2}', b"1.0", b'"\\u0041"', b"\xff", b"[1"])
+@pytest.mark.parametrize(
+    "data", [b'{"a": 1}', b'{"b":1,"a":2}', b'{"a":1,"a":2}', b"1.0", b'"\\u0041"', b"\xff", b"[1"]
+)
 def test_other_forms_are_refused(data: bytes) -> None:
     with pytest.raises(InputError):
         from_canonical(data)
 
 
-@pytest.mark.parametrize("value", [0.5, float("nan"), 2**53, {"ä": 1}, {1: 1}, b"x", "\ud800"])
+@pytest.mark.parametrize("value", [0.5, float("nan"), 2**53, {"😀": 1}, {1: 1}, b"x", "\ud800"])
 def test_what_has_no_canonical_form_is_refused(value: object) -> None:
     with pytest.raises(InputError):
         canonical(value)

@@ -14,7 +14,7 @@ import pytest
 import meritfair as mf
 from meritfair.programme import Outcomes, Store
 from meritfair.programme.canonical import canonical, sha256
-from meritfair.programme.exporting import proof, read_export
+from meritfair.programme.exporting import proof, read_export, write_export
 from meritfair.programme.ledger import Entry
 from meritfair.programme.rowtable import RowTable
 from meritfair.programme.standalone import check
@@ -216,7 +216,7 @@ def test_exports_move_between_databases_with_the_same_head(store_url: str, tmp_p
     assert not (public / "private.json").exists()
     text = b"".join(file.read_bytes() for file in public.rglob("*") if file.is_file())
     assert not any(f'"{id_}"'.encode() in text for id_ in here.ids)
-    with pytest.raises(mf.FileError, match="private.json"):
+    with pytest.raises(mf.FileError, match=r"private\.json"):
         read_export(Store(str(tmp_path / "third.db")), "third", public)
     with pytest.raises(mf.FileError, match="is not empty"):
         calls.export(public)
@@ -229,8 +229,6 @@ def _closed(programme: mf.programme.Programme) -> Any:
 
 def test_a_damaged_export_is_not_imported(store: Store, tmp_path: Path) -> None:
     with store.reading("calls") as session:
-        from meritfair.programme.exporting import write_export
-
         folder = write_export(session, tmp_path / "out", anonymous=False)
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
@@ -242,10 +240,42 @@ def test_a_damaged_export_is_not_imported(store: Store, tmp_path: Path) -> None:
     assert target.store.names() == []
 
 
-def test_a_person_can_prove_their_own_rows(store: Store, tmp_path: Path) -> None:
+def test_a_person_can_prove_their_own_rows_and_that_they_were_not_drawn(store: Store, tmp_path: Path) -> None:
     with store.reading("calls") as session:
-        mine = proof(Work(session), "p3")
-    assert {row["seq"] for row in mine["rows"]}
-    text = json.dumps(mine)
-    assert "p4" not in text
-    (tmp_path / "proof.json").write_text(text)
+        work = Work(session)
+        folder = write_export(session, tmp_path / "out", anonymous=True)
+        for id_ in ("p0", "p3", "p7"):
+            mine = proof(work, id_)
+            assert not any(f'"p{other}"' in json.dumps(mine) for other in range(8) if f"p{other}" != id_)
+            file = tmp_path / f"{id_}.json"
+            file.write_text(json.dumps(mine))
+            problems, found = check(folder, [], file)
+            assert problems == []
+            text = " ".join(found)
+            assert "not shown" not in text
+            number = int(work.numbers([id_])[0])
+            for round_ in range(1, 5):
+                drawn = work.state.seen(round_)[0, number] == 1
+                assert any(f"round {round_}:" in line and ("not drawn" in line) != drawn for line in found), text
+            mine["rows"][-1]["row"] = "00" * (len(mine["rows"][-1]["row"]) // 2)
+            file.write_text(json.dumps(mine))
+            assert check(folder, [], file)[0]
+
+
+def test_numbers_of_a_named_source_are_told(store_url: str) -> None:
+    calls = clinic(store_url, 8, 2).programme
+    calls.draw(source="two lotteries of 21 November")
+    calls.draw(value="9319 / 2 5 12 8 10 / 9 18 26 34 41 45")
+    with calls.store.reading("calls") as session:
+        *_, (_, data, _) = session.entries()
+    assert json.loads(data)["body"]["numbers"] == "9319./2.5.8.10.12./9.18.26.34.41.45./"
+    assert calls.verify().whole
+
+
+def test_features_may_have_names_in_any_language(store_url: str, tmp_path: Path) -> None:
+    calls = mf.programme.open(store_url, "calls")
+    calls.create(1, features=["Größe", "भाषा"])
+    calls.enrol(mf.programme.People(["a", "b"], features={"Größe": [1, 2], "भाषा": ["हिन्दी", ""]}))
+    calls.draw()
+    assert calls.verify().whole
+    assert check(calls.export(tmp_path / "out"))[0] == []

@@ -2,7 +2,7 @@ from meritfair.programme.inputs import Outcomes as Outcomes
 from meritfair.programme.inputs import People as People
 from meritfair.programme.programme import KeyConflictError as KeyConflictError
 from meritfair.programme.programme import Programme as Programme
-from meritfair.programme.programme import open as open
+from meritfair.programme.programme import open as open  # noqa: A004
 from meritfair.programme.reporting import Receipt as Receipt
 from meritfair.programme.rounds import Drawn as Drawn
 from meritfair.programme.rounds import Round as Round

@@ -1,8 +1,8 @@
 r"""Canonical bytes: one form for each value, so that anyone who hashes it gets the same hash.
 
-It is the canonical JSON of RFC 8785, restricted to what has the same form everywhere: objects with ASCII keys, lists,
-texts, whole numbers below :math:`2^{53}`, true, false and null. There are no decimal numbers: settings that have some
-are kept as texts.
+It is the canonical JSON of RFC 8785, restricted to what has the same form everywhere: objects whose keys have only
+characters below U+D800, which all languages sort alike; lists, texts, whole numbers below :math:`2^{53}`, true, false
+and null. There are no decimal numbers: settings that have some are kept as texts.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from meritfair.core.errors import InputError
 
+_FIRST_SURROGATE = "\ud800"
 LARGEST = 2**53  # beyond this, readers in other languages may round whole numbers
 
 
@@ -56,8 +57,8 @@ def _check(value: Any) -> None:
     """Refuse a value that has no canonical form."""
     if isinstance(value, dict):
         for key, each in value.items():
-            if not isinstance(key, str) or not key.isascii():
-                raise InputError(f"names in a ledger are ASCII texts, got {key!r}")
+            if not isinstance(key, str) or any(character >= _FIRST_SURROGATE for character in key):
+                raise InputError(f"names in a ledger are texts without rare characters (from U+D800 on), got {key!r}")
             _check(each)
     elif isinstance(value, (list, tuple)):
         for each in value:

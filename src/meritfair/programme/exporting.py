@@ -2,7 +2,8 @@
 
 Beside the ledger an export has what is private (ids, salts, reasons, the secret), unless it is anonymous: without these
 anyone can check everything, and nobody can tell who is who. A *proof* is for one person: all entries without their
-tables, and that person's own rows, each with its way up to the root in its entry.
+tables, and that person's own rows, each with its way up to the root in its entry. Of a draw in which they were not
+drawn it has the rows between which they would stand: numbers of two others, and nothing else of them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import zlib
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from meritfair.core.errors import FileError, InputError
 from meritfair.core.storage import check_readable, naming, write_text, write_whole
@@ -133,8 +136,17 @@ def _keep_private(session: Session, private: dict[str, Any]) -> None:
         session.add_notes(seq, notes)
 
 
+def _shown(entry: Entry, table: RowTable, number: int) -> list[int]:
+    """Return which rows of a table a proof has: the person's own, or those between which they would stand in a draw."""
+    own = np.flatnonzero(table["number"] == number).tolist()
+    if own or entry.kind != "draw":
+        return [int(index) for index in own]
+    place = int(np.searchsorted(table["number"], number))
+    return [index for index in (place - 1, place) if 0 <= index < len(table)]
+
+
 def proof(work: Work, id_: str) -> dict[str, Any]:
-    """Return what one person needs to prove their own rows of the ledger, and nothing of anyone else."""
+    """Return what one person needs to prove what was recorded of them."""
     number = int(work.numbers([id_])[0])
     person = work.session.people([number])[0]
     entries, rows = list[str](), list[dict[str, Any]]()
@@ -144,7 +156,7 @@ def proof(work: Work, id_: str) -> dict[str, Any]:
         if entry.table is None:
             continue
         table = RowTable.from_bytes(entry.table, work.session.rows(seq) or b"")
-        for index in (table["number"] == number).nonzero()[0].tolist():
+        for index in _shown(entry, table, number):
             path = [[side, step.hex()] for side, step in table.path(index)]
             rows.append({"seq": seq, "index": index, "row": table.row(index).hex(), "path": path})
     return {

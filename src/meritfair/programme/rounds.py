@@ -143,6 +143,8 @@ def draw(work: Work, value: str | None, by: str) -> Entry:
         "seed": seed.hex(),
         "value": None if data is None else data.hex(),
     }
+    if named is not None and named["kind"] == randomness.NAMED and "/" in (value or ""):
+        body["numbers"] = randomness.key_string(value or "")  # so that nobody must guess how they were written
     return work.append("draw", body, {"number": table["number"][drawn_rows(entry, table, seed)]}, by)
 
 

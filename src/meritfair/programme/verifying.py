@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 
@@ -191,6 +192,8 @@ class _Replay:
         for place, budget in enumerate(entry.body["budgets"]):
             if int(chance[part == place].sum()) != budget * ONE:
                 raise InputError("the chances do not sum to the number drawn")
+        if entry.body["source"] is not None:
+            randomness.check_future(entry.body["source"], datetime.fromisoformat(entry.time))
         self._committed = entry, table
         self._plans.append(pool.submit(_recomputed, _snapshot(self.state), entry, table))
 
@@ -203,6 +206,9 @@ class _Replay:
         seed = bytes.fromhex(entry.body["seed"])
         if named is not None:
             expected = randomness.seed_from_value(commitment, bytes.fromhex(entry.body["value"]))
+            numbers = entry.body.get("numbers")
+            if numbers is not None and sha256(numbers.encode()).hex() != entry.body["value"]:
+                raise InputError("the public value is not that of the numbers that are told")
         else:
             self.public = False
             expected = seed if self.secret is None else randomness.seed_from_secret(self.secret, commitment)
