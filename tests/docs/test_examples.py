@@ -30,6 +30,7 @@ def test_examples_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MERITFAIR_STORE", "programmes.db")  # not where those of the user are
     example = types.ModuleType("example")
     monkeypatch.setitem(sys.modules, "example", example)  # dataclasses look their module up
     monkeypatch.setattr(registry, "_POLICIES", dict(registry._POLICIES))  # what a page registers is for that page

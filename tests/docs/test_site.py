@@ -18,8 +18,22 @@ from meritfair.cli import app
 from meritfair.policies import registry
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("meritfair", *(f"meritfair.{name}" for name in ("datasets", "gym", "lab", "policies", "programme", "testing")))
-MODULES = {"datasets", "lab", "metrics", "model", "plots", "policies", "programme", "registry", "testing", "theory"}  # not names
+PACKAGES = (
+    "meritfair",
+    *(f"meritfair.{name}" for name in ("datasets", "gym", "lab", "policies", "programme", "testing")),
+)
+MODULES = {
+    "datasets",
+    "lab",
+    "metrics",
+    "model",
+    "plots",
+    "policies",
+    "programme",
+    "registry",
+    "testing",
+    "theory",
+}  # not names
 
 
 class Page(HTMLParser):
@@ -107,5 +121,9 @@ def test_the_table_of_policies_has_them_all() -> None:
 
 def test_every_command_has_its_help() -> None:
     pages = (ROOT / "docs/command-line.md").read_text(encoding="utf-8").splitlines()
-    shown = {line.split()[1] for line in pages if line.startswith("```{command-help} ")}
-    assert shown == {command.name for command in app.registered_commands}
+    shown = {tuple(line.split()[1:]) for line in pages if line.startswith("```{command-help} ")}
+    groups = {
+        group.typer_instance.info.name: group.typer_instance for group in app.registered_groups if group.typer_instance
+    }
+    within = {(name, each.name) for name, group in groups.items() for each in group.registered_commands}
+    assert shown == {(command.name,) for command in app.registered_commands} | {(name,) for name in groups} | within

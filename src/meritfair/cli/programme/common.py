@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -99,6 +101,14 @@ def open_programme(store: str | None, name: str | None, *, new: bool = False) ->
 def place_of(programme: Programme) -> str:
     """Return where a programme is kept, as people say it: a file, or the URL of a database."""
     return programme.store.url.removeprefix("sqlite:///")
+
+
+def next_command(words: str, store: str | None, programme: Programme) -> str:
+    """Return a command that someone can copy: for the same store, and the same programme if there are several."""
+    usual = store in (None, os.environ.get("MERITFAIR_STORE"))
+    where = "" if usual else f" --store {shlex.quote(place_of(programme))}"  # which never shows a password
+    which = f" -p {shlex.quote(programme.name)}" if len(programme.store.names()) > 1 else ""
+    return f"meritfair programme {words}{where}{which}"
 
 
 @contextmanager

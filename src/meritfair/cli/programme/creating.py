@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meritfair.cli.options import JsonOption, cycle, flag, names, number, text, whole, with_options
-from meritfair.cli.programme.common import StoreOption, Who, open_programme, place_of, tell_head, tell_receipt, working
+from meritfair.cli.programme.common import (
+    StoreOption,
+    Who,
+    next_command,
+    open_programme,
+    place_of,
+    tell_head,
+    tell_receipt,
+    working,
+)
 from meritfair.cli.show import print_note, print_table, say
 from meritfair.core.errors import InputError
 from meritfair.core.parsing import join_settings, split_inner, split_settings
@@ -175,16 +184,16 @@ def create(
         rows = _rows(work.state.settings, work.state.people)
     tell_receipt(as_json, programme, receipt, secret_hash=secret, store=programme.store.url)
     if not as_json:
-        _show(programme, rows, secret, receipt.head, known=given.history is not None)
+        _show(programme, rows, secret, receipt.head)
+        next_ = "enrol people.csv" if given.history is None else "draw"
+        say(f"Next: {next_command(next_, store, programme)}")
 
 
-def _show(programme: Programme, rows: list[list[str]], secret: str, head: str, *, known: bool) -> None:
+def _show(programme: Programme, rows: list[list[str]], secret: str, head: str) -> None:
     print_table(["setting", "value"], rows, printable(f"Created {programme.name} in {place_of(programme)}."), "ll")
     say(f"Hash of the secret: {secret}")
     print_note("Publish it: when the programme ends the secret is told, and everyone can check all draws with it.")
     tell_head(head)
-    next_ = "draw" if known else "enrol people.csv"
-    say(f"Next: meritfair programme {next_}")
 
 
 def _rows(settings: Settings, people: int) -> list[list[str]]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated
 
 from meritfair.cli.options import JsonOption, text, whole
-from meritfair.cli.programme.common import StoreOption, open_programme, place_of
+from meritfair.cli.programme.common import StoreOption, next_command, open_programme, place_of
 from meritfair.cli.show import print_json, print_note, say
 from meritfair.core.progress import bar
 from meritfair.core.texts import several
@@ -40,6 +40,5 @@ def demo(
         f"left, {made.returned:,} came back."
     )
     say("Look at it:")
-    which = "" if name == "demo" else f" -p {name}"
-    for line in ("status", f"person {made.waited}", "audit --html audit.html", "effect --group group", "verify"):
-        say(f"  meritfair programme {line}{which}")
+    for words in ("status", f"person {made.waited}", "audit --html audit.html", "effect --group group", "verify"):
+        say(f"  {next_command(words, store, programme)}")

@@ -12,6 +12,7 @@ from meritfair.cli.programme.common import (
     EncodingOption,
     Who,
     from_file,
+    next_command,
     tell_head,
     tell_ignored,
     working,
@@ -103,7 +104,7 @@ def draw(
         )
     if drawn.phase != "committed":
         files.save(out, lambda path: write_list(path, drawn))
-    files.report(as_json, lambda: _values(programme, drawn), lambda: _show(programme, drawn, again, out))
+    files.report(as_json, lambda: _values(programme, drawn), lambda: _show(programme, drawn, again, out, who.store))
 
 
 def _budgets(text: str | None) -> Any:
@@ -122,9 +123,10 @@ def _values(programme: Programme, drawn: Round) -> dict[str, Any]:
     return {"programme": programme.name, **asdict(drawn)}
 
 
-def _show(programme: Programme, drawn: Round, again: bool, out: Path | None) -> None:
+def _show(programme: Programme, drawn: Round, again: bool, out: Path | None, store: str | None) -> None:
     if drawn.phase == "committed":
         _show_source(drawn)
+        say(f"Draw it when the value is known: {next_command('draw --value HEX', store, programme)}")
         return tell_head(drawn.head)
     if again:
         say(f"Round {drawn.number} was drawn already, at {drawn.time}; this is its list again.")
@@ -156,7 +158,6 @@ def _show_source(drawn: Round) -> None:
     say(f"Round {drawn.number} is committed, and waits for {drawn.source}{when}. Nobody is drawn yet.")
     if time is not None:
         say(f"Its value will be at {_DRAND}/public/{drawn.source.split()[-1]}")
-    say("Draw it when the value is known: meritfair programme draw --value HEX")
 
 
 def _table(

@@ -120,12 +120,12 @@ def _show_audit(found: ProgrammeReport) -> None:
     for k, name in enumerate(groups.names):
         sums = [f"{groups.people[k]:,}", f"{groups.due[k]:,.1f}", f"{groups.given[k]:,.1f}", f"{groups.drawn[k]:,}"]
         rows.append([name, *sums, f"{groups.reached[k]:,}", f"{groups.overrides[k]:,}", _share(groups, k)])
-    headings = ["group" if found.has_groups else "", "people", "due", "given", "drawn", "reached", "not\ndrawn"]
+    headings = ["group" if found.has_groups else "", "people", "due", "given", "drawn", "reached", "over-\nrides"]
     print_table([*headings, "states\nmissing"], rows)
     for sentence in (*waits_words(found), effect_words(found)):
         print_note(sentence, style="none")
     print_note(
-        "Due: what the policy owes. Given: the chances, summed. Reached, not drawn: overrides, among those reached."
+        "Due: what the policy owes. Given: the chances, summed. Overrides: of those reached, who had not been drawn."
     )
 
 

@@ -15,6 +15,7 @@ from meritfair.cli.programme.common import (
     YesOption,
     confirm,
     from_file,
+    next_command,
     tell_ignored,
     tell_receipt,
     working,
@@ -36,7 +37,6 @@ AWAY_EXAMPLES = """Two people are on holiday, and later one is back:
 [cyan]meritfair programme away P001 P002 --by "Nurse Ama"[/]
 [cyan]meritfair programme away P001 --back --by "Nurse Ama"[/]"""
 
-_NEXT = "Next: meritfair programme draw, when the next round is due."
 _IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID...", show_default=False, help="Their ids.")]
 _FileOption = Annotated[
     Path | None, text("--file", "-f", metavar="FILE", help="Instead: a .csv or .parquet file with a column id.")
@@ -72,8 +72,8 @@ def enrol(
         with locating(found.table):
             receipt = programme.enrol(found.value, by=who.by, key=who.key)
     tell_ignored(found.table)
-    number = several(receipt.taken, "participant")
-    tell_receipt(as_json, programme, receipt, f"Enrolled {number} in {programme.name}.", _NEXT)
+    number, next_ = several(receipt.taken, "participant"), next_command("draw", who.store, programme)
+    tell_receipt(as_json, programme, receipt, f"Enrolled {number} in {programme.name}.", f"Next: {next_}")
 
 
 @with_options()
