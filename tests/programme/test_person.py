@@ -402,7 +402,8 @@ def test_the_floor_binds(url: str) -> None:
         calls.close()
     found = person(calls, "Ada")
     assert found.next is not None
-    assert (found.next.bound.kind, found.next.bound.value) == ("floor", pytest.approx(0.9 / 4))
+    assert found.next.bound.kind == "floor"
+    assert found.next.bound.value == pytest.approx(0.9 / 4)
     assert "the floor, which everyone is due, raises it to this" in words(found)
 
 

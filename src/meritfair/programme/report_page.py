@@ -47,8 +47,8 @@ def report_page(report: ProgrammeReport) -> Page:
         *([] if report.trial is None else trial_sections(report.trial)),
         sections.waits(report),
         sections.people(report),
-        _settings(report),
-        _check(report),
+        settings_section(report),
+        check_section(report),
         PageSection("How to read this", _HOW_TO_READ),
     ]
     title = f"Audit of {printable(report.name)}"
@@ -84,7 +84,8 @@ def _warnings(report: ProgrammeReport) -> list[str]:
     return said
 
 
-def _settings(report: ProgrammeReport) -> PageSection:
+def settings_section(report: ProgrammeReport) -> PageSection:
+    """Return the settings in force, and how they were changed."""
     now = [
         f"{each.name}: {policy_words(each)}." if each.name else f"{policy_words(each)}."
         for each in report.settings.parts
@@ -107,7 +108,8 @@ def _settings(report: ProgrammeReport) -> PageSection:
     )
 
 
-def _check(report: ProgrammeReport) -> PageSection:
+def check_section(report: ProgrammeReport) -> PageSection:
+    """Return how all of it can be checked, and what came of a verification."""
     found = report.verification
     said = [
         "No verification was made for this report." if found is None else str(found),
