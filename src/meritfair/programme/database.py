@@ -16,6 +16,7 @@ import os
 import sqlite3
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -31,7 +32,9 @@ from meritfair.programme.store_errors import StoreError, explaining
 PATIENCE = 60  # seconds that a transaction waits for another one
 WAL_SINCE = (3, 51, 3)
 _FORMS = "a store is PATH, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
-_PREPARE = f"""
+_READING = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITING = f"""
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SELECT set_config('lock_timeout', '{PATIENCE}s', true),
        CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
@@ -51,24 +54,18 @@ class Database:
             self.engine = sqlite_engine(self.file, self.read_only)
         else:
             self.engine = _postgresql_engine(address)
+        weakref.finalize(self, _let_go, self.engine, os.getpid())
 
     @contextmanager
     def transaction(self, *, writing: bool) -> Iterator[sa.Connection]:
         """Run a transaction: committed at the end, rolled back on any exception; errors are told in words."""
-        if self.is_sqlite:
-            options: dict[str, Any] = {"sqlite_begin": "IMMEDIATE" if writing else "DEFERRED"}
-        elif writing:
-            options = {"isolation_level": "READ COMMITTED"}
-        else:
-            options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-        with (
-            explaining(self.url, self._password),
-            self.engine.connect() as connection,
-            connection.execution_options(**options).begin(),
-        ):
-            if writing and not self.is_sqlite:
-                connection.exec_driver_sql(_PREPARE)
-            yield connection
+        with explaining(self.url, self._password), self.engine.connect() as connection:
+            if self.is_sqlite:
+                connection.execution_options(sqlite_begin="IMMEDIATE" if writing else "DEFERRED")
+            with connection.begin():
+                if not self.is_sqlite:
+                    connection.exec_driver_sql(_WRITING if writing else _READING)
+                yield connection
 
     def connect(self) -> sqlite3.Connection:
         """Open the SQLite file by itself."""
@@ -126,10 +123,10 @@ def _address(url: str) -> sa.URL:
 
 
 def _safe(address: sa.URL) -> str:
-    if address.drivername == "sqlite":
-        return address.render_as_string()
-    shown = address.set(drivername="postgresql", password=None).difference_update_query(["password"])
-    return shown.render_as_string(hide_password=True)
+    """Return a URL as it may be shown."""
+    scheme = "postgresql" if address.drivername == "postgresql+psycopg" else address.drivername
+    shown = address._replace(drivername=scheme, password=None).difference_update_query(["password"])
+    return shown.render_as_string(hide_password=False)
 
 
 def sqlite_engine(file: Path, read_only: bool = False) -> sa.Engine:
@@ -189,6 +186,11 @@ def _postgresql_engine(address: sa.URL) -> sa.Engine:
             raise sa.exc.DisconnectionError("the connection is another process's")
 
     return engine
+
+
+def _let_go(engine: sa.Engine, process: int) -> None:
+    """Close the connections that are left, unless they are those of the process that this one was forked from."""
+    engine.dispose(close=os.getpid() == process)
 
 
 @contextmanager

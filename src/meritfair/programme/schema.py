@@ -7,7 +7,7 @@ queried: *person*, *note*. *answer* has what requests with a key were answered.
 
 No bit of what is read may have changed unnoticed, whoever changed it (a disk, a copy, an editor):
 
-- large data have their SHA-256, all other rows a *checksum*: the CRC-32 of the programme's identity and their columns;
+- large data have their SHA-256, and rows a *checksum*: the CRC-32 of the programme's identity and their columns;
 - how many rows there are is in *programme*, and how many programmes in *store*, so that a row that cannot be found any
   more is missed: where something is said *not* to be there, all rows of the table are read, checked and counted.
 
@@ -79,6 +79,7 @@ ENTRY = Table(
     Column("kind", Text, nullable=False),
     Column("time", Text, nullable=False),
     Column("digest", LargeBinary, nullable=False),
+    _checksum(),
     Column("data", LargeBinary, nullable=False),
 )
 ENTRY_ROWS = Table(

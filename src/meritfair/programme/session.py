@@ -19,6 +19,7 @@ from meritfair.programme.schema import ANSWER, ENTRY, ENTRY_ROWS, NOTE, VECTOR, 
 from meritfair.programme.store_errors import StoreError, damaged
 
 _AT_ONCE = 1000  # entries that are read together
+_ENTRY = [ENTRY.c[name] for name in ("seq", "kind", "time", "digest", "checksum", "data")]
 
 
 class Session(CheckedRows):
@@ -83,7 +84,8 @@ class Session(CheckedRows):
         self._change(length=seq + 1, head=digest)
         key = {"programme": self._row.id, "seq": seq}
         named = {"kind": str(entry["kind"]), "time": str(entry["time"])}
-        self._connection.execute(sa.insert(ENTRY).values(**key, **named, digest=digest, data=data))
+        right = checksum(self.identity, seq, *named.values(), digest)
+        self._connection.execute(sa.insert(ENTRY).values(**key, **named, digest=digest, checksum=right, data=data))
         if rows is not None:
             self._connection.execute(sa.insert(ENTRY_ROWS).values(**key, **self._packed(f"rows {seq}", rows)))
         return seq
@@ -91,14 +93,15 @@ class Session(CheckedRows):
     def entries(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes, bytes]]:
         """Yield number, bytes and digest of each entry from `start` on, before `stop`."""
         end = self.length if stop is None else min(stop, self.length)
-        ours = sa.select(ENTRY.c.seq, ENTRY.c.data, ENTRY.c.digest).where(ENTRY.c.programme == self._row.id)
+        ours = sa.select(*_ENTRY).where(ENTRY.c.programme == self._row.id)
         for first in range(start, end, _AT_ONCE):
             last = min(first + _AT_ONCE, end)
             found = self._connection.execute(ours.where(ENTRY.c.seq >= first, ENTRY.c.seq < last).order_by(ENTRY.c.seq))
-            by_seq = {seq: (data, digest) for seq, data, digest in found}
+            by_seq = {seq: rest for seq, *rest in found}
             for seq in range(first, last):
                 with self._intact(f"entry {seq}"):
-                    data, digest = by_seq[seq]
+                    kind, time, digest, right, data = by_seq[seq]
+                    insist(checksum(self.identity, seq, kind, time, digest) == right)
                     insist(sha256(data).digest() == digest)
                     insist(seq != self.length - 1 or digest == self.head)
                 yield seq, data, digest

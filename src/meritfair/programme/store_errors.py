@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import walk_tb
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionLeftError
@@ -96,9 +97,19 @@ def explaining(where: str, password: str | None = None) -> Iterator[None]:
     except DBAPIError as error:
         raise StoreError(f"{where}: {_in_words(error.orig or error, password)}") from None
     except Exception as error:  # errors of a driver that may not be installed: nothing else is touched
+        if isinstance(error, UnicodeDecodeError) and _is_of_a_driver(error):  # SQLite tells what it cannot read
+            raise StoreError(f"{where}: {_DAMAGED}") from None
         if not isinstance(error, sqlite3.Error) and not type(error).__module__.startswith("psycopg"):
             raise
         raise StoreError(f"{where}: {_in_words(error, password)}") from None
+
+
+def _is_of_a_driver(error: BaseException) -> bool:
+    """Return whether an error was raised by a statement, and not by what is done with its rows."""
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    return str(frame.f_globals["__name__"]).startswith(
+        ("sqlalchemy.", "meritfair.programme.database", "sqlite3", "psycopg")
+    )
 
 
 def _in_words(error: BaseException, password: str | None) -> str:

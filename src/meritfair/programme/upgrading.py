@@ -49,7 +49,7 @@ def _prepare_file(database: Database) -> None:
                 _make_tables(temporary, database.url)
         empty = database.file.stat().st_size == 0
     except OSError as error:
-        raise StoreError(f"{database.url}: the file cannot be opened or made: {error.strerror or error}") from None
+        raise StoreError(f"{database.url}: the file cannot be opened or made ({error})") from None
     if empty:
         raise StoreError(
             f"{database.url}: the file is empty, so it was cut off. Restore the last backup, or delete it to start anew"

@@ -63,6 +63,7 @@ def _make_ledger() -> None:
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("time", sa.Text(), nullable=False),
         sa.Column("digest", sa.LargeBinary(), nullable=False),
+        _checksum(),
         sa.Column("data", sa.LargeBinary(), nullable=False),
     )
     op.create_table(
