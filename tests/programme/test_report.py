@@ -162,6 +162,18 @@ def test_missing_late_and_corrected(url: str) -> None:
     assert [row[0] for row in sections.data(found).tables[0].cells] == ["south", "north"]  # the worse first
 
 
+def test_absences_are_counted_by_who_noted_them(url: str) -> None:
+    calls = started(url)
+    calls.away(["p0", "p1"], by="Ben")
+    calls.away("p0", back=True, by="Cid")
+    calls.away("p0", by="Ann")
+    calls.draw()
+    found = reported(calls)
+    assert found.happened.away_by == {"Ben": 2, "Ann": 1, "Cid": 0}
+    said = sections.overrides(found).paragraphs[-1]
+    assert said.startswith("Somebody was noted as away 3 times, by: Ben 2, Ann 1.")
+
+
 def test_an_open_round_is_not_missing_yet(url: str) -> None:
     calls = started(url)
     calls.draw()

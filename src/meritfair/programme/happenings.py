@@ -47,6 +47,8 @@ class Happenings:
         How many of these came after how many draws.
     corrected : int
         Values that were corrected, and `corrected_by` by whom.
+    away_by : dict
+        How often someone was noted as away, by whom.
     overrides : dict
         By round and participant, who has reported that someone was reached without being drawn, and in which entry.
     changes : tuple of Change
@@ -65,6 +67,7 @@ class Happenings:
     delays: dict[int, int]
     corrected: int
     corrected_by: dict[str, int]
+    away_by: dict[str, int]
     overrides: dict[tuple[int, int], tuple[str, int]]
     changes: tuple[Change, ...]
     joined: dict[int, str]
@@ -95,6 +98,7 @@ class _Reader:
     reported: int = 0
     delays: Counter[int] = field(default_factory=Counter)
     corrected_by: Counter[str] = field(default_factory=Counter)
+    away_by: Counter[str] = field(default_factory=Counter)
     overrides: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     joined: dict[int, str] = field(default_factory=dict)
@@ -115,6 +119,7 @@ class _Reader:
             delays=dict(sorted(self.delays.items())),
             corrected=sum(corrected.values()),
             corrected_by=corrected,
+            away_by=dict(self.away_by.most_common()),
             overrides=self.overrides,
             changes=tuple(self.changes),
             joined=self.joined,
@@ -139,6 +144,8 @@ class _Reader:
                 self.public += entry.body["value"] is not None
             case "report" | "correct" if table is not None:
                 self._seen(entry, table)
+            case "away" if table is not None:
+                self.away_by[entry.by] += int((table["away"] == 1).sum())
             case "enrol" | "withdraw" | "erase" if table is not None:
                 self._people(entry, table)
 

@@ -173,6 +173,7 @@ class ProgrammeReport:
                 "after_draws": self.happened.delays,
             },
             "corrections": {"number": self.happened.corrected, "by": self.happened.corrected_by},
+            "noted_as_away_by": self.happened.away_by,
             "changes": [plain_change(each) for each in self.happened.changes],
             "missing": self.missing.to_dict(),
             "learned": [each.to_dict() for each in self.learned],

@@ -152,12 +152,24 @@ def override_details(report: ProgrammeReport) -> list[str]:
     """Return who has reported overrides, and how many reasons were given; reasons are counted, not quoted."""
     found = report.overrides
     if not found.number:
-        return [overrides_words(report)]
-    by = ", ".join(f"{name or 'nobody named'} {number:,}" for name, number in found.by.items())
+        return [overrides_words(report), *_absences(report)]
     kept = f"For {found.reasons:,} of them a reason is kept: {several(found.different, 'different one')}, of which the "
     reasons = f"{kept}commonest was given {times(found.commonest)}." if found.reasons else "No reason is kept any more."
     learning = "The programme learns from what was done, not from what was drawn."
-    return [overrides_words(report), f"They were reported by: {by}. {reasons} {learning}"]
+    details = f"They were reported by: {_counted(found.by)}. {reasons} {learning}"
+    return [overrides_words(report), details, *_absences(report)]
+
+
+def _absences(report: ProgrammeReport) -> list[str]:
+    by = {name: number for name, number in report.happened.away_by.items() if number}
+    if not by:
+        return []
+    noted = f"Somebody was noted as away {times(sum(by.values()))}, by: {_counted(by)}."
+    return [f"{noted} Whoever is away cannot be drawn, which raises the chances of the others."]
+
+
+def _counted(by: dict[str, int]) -> str:
+    return ", ".join(f"{name or 'nobody named'} {number:,}" for name, number in by.items())
 
 
 def data_words(report: ProgrammeReport) -> list[str]:
@@ -180,7 +192,7 @@ def data_words(report: ProgrammeReport) -> list[str]:
             f"{', '.join(after[:_MOST_NAMES])}{more}. Each counts for its own round from then on."
         )
     if happened.corrected:
-        by = ", ".join(f"{name} {number:,}" for name, number in happened.corrected_by.items())
+        by = _counted(happened.corrected_by)
         said.append(f"{several(happened.corrected, 'correction')}, by: {by}. The old values stay in the ledger.")
     return said
 
