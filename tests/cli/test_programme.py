@@ -334,9 +334,16 @@ def test_pseudonyms_are_kept_instead_of_ids(call: Call) -> None:
 
 
 def test_nothing_controls_the_terminal(call: Call) -> None:
-    answer = call("create", "\x1b[31mred", "-k", "1")
-    assert "\x1b" not in answer.out + answer.err
-    assert "\x1b" not in call("list").out + call("status", "-p", "\x1b[31mblue").err
+    for name in ("\x1b[31mred", "", "x" * 101):
+        answer = call("create", name, "-k", "1")
+        assert answer.code == 2
+        assert answer.err.startswith("meritfair: the name of a programme has 1 to 100 printable characters, got ")
+        assert "\x1b" not in answer.err
+    assert not Path("calls.db").exists()
+    mf.programme.open("calls.db", "\x1b[31mred").create(1, "random", by="\x1b[32m")
+    for words in (["list"], ["status"], ["enrol", "people.csv"], ["draw"], ["verify"], ["status", "-p", "\x1b[31m"]):
+        answer = call(*words)
+        assert "\x1b" not in answer.out + answer.err
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from meritfair.cli.programme.common import (
     Which,
     Who,
     YesOption,
+    check_name,
     confirm,
     open_programme,
     tell_head,
@@ -102,7 +103,10 @@ def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Make a programme from an export, with the same entries and so the same head."""
-    programme = open_programme(store, name, new=True)
+    from meritfair.core.storage import check_readable
+
+    check_readable(folder / "ledger.jsonl")
+    programme = open_programme(store, None if name is None else check_name(name), new=True)
     with bar("importing", keep=False):
         receipt = programme.import_(folder)
     programme = open_programme(store, name or _name_in(folder))

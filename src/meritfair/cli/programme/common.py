@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from meritfair.programme import Programme, Receipt
     from meritfair.programme.work import Work
 
+_LONGEST_NAME = 100
 _WHICH, _WHO = "Which programme", "Who does it"
 KEEP = (
     "Keep this hash elsewhere, in a mail or in the minutes: if anything before it is ever changed, "
@@ -82,6 +83,13 @@ class Who(Which):
         if not self.by.strip():
             raise InputError(f"{what} needs the name of who does it: --by NAME, or the variable MERITFAIR_BY")
         return self.by
+
+
+def check_name(name: str) -> str:
+    """Return the name of a new programme, if it can be one."""
+    if not name.strip() or len(name) > _LONGEST_NAME or printable(name) != name:
+        raise InputError(f"the name of a programme has 1 to {_LONGEST_NAME} printable characters, got {name!r}")
+    return name
 
 
 def open_programme(store: str | None, name: str | None, *, new: bool = False) -> Programme:
@@ -171,6 +179,7 @@ def confirm(yes: bool, question: str) -> None:
     if not sys.stdin.isatty():
         raise InputError(f"{question} It cannot be undone: say --yes to do it")
     if not typer.confirm(f"{question} It cannot be undone. Do it?"):
+        say("Nothing was done.")
         raise typer.Exit(1)
 
 

@@ -13,6 +13,7 @@ from meritfair.cli.options import JsonOption, cycle, flag, names, number, text, 
 from meritfair.cli.programme.common import (
     StoreOption,
     Who,
+    check_name,
     next_command,
     open_programme,
     place_of,
@@ -177,7 +178,7 @@ def create(
 ) -> None:
     """Create a programme: a budget for each round, a policy, and rules."""
     settings = given.settings()
-    programme = open_programme(store, name, new=True)
+    programme = open_programme(store, check_name(name), new=True)
     receipt = programme.create(**settings, by=by)
     with working(programme) as work:
         secret = work.entry(0)[0].body["secret"]
