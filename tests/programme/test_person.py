@@ -160,8 +160,7 @@ def test_a_page_of_an_earlier_round_does_not_know_what_came_later(url: str) -> N
     assert "1 report came after the next draw and 1 round was corrected" in words(now)
     assert after_two.head != now.head == calls.status().head
     remarks = person_page(now).sections[1].tables[0].cells
-    assert "corrected on" in remarks[2][-1]
-    assert "state after from bad to good" in remarks[2][-1]
+    assert "corrected: state after bad → good (" in remarks[2][-1]
     assert "reported late" in remarks[1][-1]
 
 
@@ -173,7 +172,7 @@ def test_a_correction_may_say_that_something_is_not_known(url: str) -> None:
     (only,) = person(calls, "Ada").rounds
     assert only.after == -1
     assert only.corrections[0].new == {"after": -1}
-    assert "from good to not known" in person_page(person(calls, "Ada")).sections[1].tables[0].cells[0][-1]
+    assert "state after good → not known" in person_page(person(calls, "Ada")).sections[1].tables[0].cells[0][-1]
 
 
 def test_rounds_that_there_were_not_are_refused(url: str) -> None:
@@ -227,7 +226,7 @@ def test_someone_who_joins_while_a_round_is_open(url: str) -> None:
     assert found.rounds == ()
     assert found.next is None
     assert words(found).startswith("There was no draw yet since Cy joined.")
-    assert "is not in a round that is open" in words(found)
+    assert "Cy joined after round 1 was drawn, and can be drawn from the next one on." in words(found)
 
 
 # ---- odd people
@@ -254,7 +253,7 @@ def test_someone_who_is_never_drawn(url: str) -> None:
     assert found.wait.probability == pytest.approx((5 / 6) ** 3)
     assert "Of 6 people 1 was drawn" in words(found)
     assert "about 1 in 6: a lottery with these chances decided." in words(found)
-    assert "was drawn never, and was reached never" in words(found)
+    assert "was never drawn, and was never reached." in words(found)
     assert "It still lasts" in words(found)
 
 
@@ -318,6 +317,20 @@ def test_someone_who_is_away(url: str) -> None:
     assert person(calls, "Ada").enrolment.away is False
 
 
+def test_a_programme_that_has_ended(url: str) -> None:
+    calls = started(url, ["Ada", "Bo"])
+    calls.draw()
+    calls.close()
+    calls.end(by="Dr. Osei")
+    found = person(calls, "Ada")
+    assert found.ended
+    assert found.next is None
+    assert "The programme has ended, so nothing more is due." in words(found)
+    before = person(calls, "Ada", round=0)
+    assert before.next is not None
+    assert not before.ended
+
+
 def test_an_override_is_told_with_its_reason(url: str) -> None:
     calls = started(url, ["Ada", "Bo", "Cy"], policy="random")
     drawn = calls.draw()
@@ -326,7 +339,7 @@ def test_an_override_is_told_with_its_reason(url: str) -> None:
     found = person(calls, who)
     assert (found.drawn, found.reached, found.overrides) == (0, 1, 1)
     assert "was not drawn, but was reached all the same (wrote a letter)." in words(found)
-    assert "was reached once, once of these without being drawn" in words(found)
+    assert "was never drawn, and was reached once (once without being drawn)." in words(found)
     assert "reached without being drawn: wrote a letter" in person_page(found).sections[1].tables[0].cells[0][-1]
     hit = person(calls, drawn.ids[0])
     assert f"{drawn.ids[0]} was drawn; what was done is not reported yet." in words(hit)

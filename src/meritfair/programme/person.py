@@ -167,6 +167,8 @@ class PersonReport:
         When the last entry that is looked at was made, and its hash.
     latest : bool
         Whether that is the last entry of all.
+    ended : bool
+        Whether the programme has ended.
     enrolment : Enrolment
     seen : Seen
     estimate : Estimate
@@ -184,6 +186,7 @@ class PersonReport:
     time: str
     head: str
     latest: bool
+    ended: bool
     enrolment: Enrolment
     seen: Seen
     estimate: Estimate
@@ -255,6 +258,7 @@ def person_of(work: Work, id_: str | int, *, round: int | None = None, level: fl
         time=history.time,
         head=(work.session.head if latest else _digest(work, stop - 1)).hex(),
         latest=latest,
+        ended=state.summary.ended,
         enrolment=_enrolment(state, history, part.name, (stored.staff if stored else "") or ""),
         seen=_seen(history, rounds, state),
         estimate=estimate,

@@ -116,10 +116,8 @@ def _remarks(each: PersonRound) -> str:
 
 
 def _correction(each: Correction) -> str:
-    changes = ", ".join(
-        f"{_SEEN[name]} from {_value(name, each.old[name])} to {_value(name, new)}" for name, new in each.new.items()
-    )
-    return f"corrected on {day(each.time)} by {printable(each.by)}: {changes}"
+    changes = [f"{_SEEN[name]} {_value(name, each.old[name])} → {_value(name, new)}" for name, new in each.new.items()]
+    return f"corrected: {', '.join(changes)} ({day(each.time)}, {printable(each.by)})"
 
 
 def _value(name: str, value: int) -> str:

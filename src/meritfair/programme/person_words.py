@@ -97,12 +97,16 @@ def paragraphs(person: PersonReport) -> list[list[str]]:
 
 
 def _sums(person: PersonReport) -> str:
-    beyond = f", {times(person.overrides)} of these without being drawn" if person.overrides else ""
+    beyond = f" ({times(person.overrides)} without being drawn)" if person.overrides else ""
     return (
         f"In {several(len(person.rounds), 'round')} {person.id} was due to be drawn {person.account.due:.1f} times, "
-        f"had chances that add up to {person.account.given:.1f}, was drawn {times(person.drawn)}, and was reached "
-        f"{times(person.reached)}{beyond}."
+        f"had chances that add up to {person.account.given:.1f}, was {_often('drawn', person.drawn)}, and was "
+        f"{_often('reached', person.reached)}{beyond}."
     )
+
+
+def _often(verb: str, number: int) -> str:
+    return f"{verb} {times(number)}" if number else f"never {verb}"
 
 
 def _balance(person: PersonReport) -> str:
@@ -149,7 +153,9 @@ def _next(person: PersonReport) -> list[str]:
         return [*_merit(person, draw), _due(person, draw)]
     if not person.enrolment.here:
         return [f"{person.id} does not take part any more, so nothing is due now."]
-    return [f"{person.id} is not in a round that is open, so nothing is due now."]
+    if person.ended:
+        return ["The programme has ended, so nothing more is due."]
+    return [f"{person.id} joined after round {person.round} was drawn, and can be drawn from the next one on."]
 
 
 def _merit(person: PersonReport, draw: NextDraw) -> list[str]:
@@ -173,10 +179,9 @@ def _seen(person: PersonReport) -> list[str]:
     seen, said = person.seen, []
     known = seen.good + seen.bad
     if known + seen.missing:
-        said.append(
-            f"The state after a round is known {times(known)}: good {times(seen.good)}, bad {times(seen.bad)}; it is "
-            f"missing {times(seen.missing)}."
-        )
+        missing = f", and missing for {seen.missing:,}" if seen.missing else ""
+        states = f" ({seen.good:,} good, {seen.bad:,} bad)" if known else ""
+        said.append(f"The state afterwards is known for {several(known, 'round')}{states}{missing}.")
     late = [f"{several(seen.late, 'report')} came after the next draw"] if seen.late else []
     changed = [f"{several(seen.corrected, 'round')} {'was' if seen.corrected == 1 else 'were'} corrected"]
     words = " and ".join(late + (changed if seen.corrected else []))

@@ -134,7 +134,7 @@ def _made_with(report: ProgrammeReport) -> dict[str, str]:
     there = (
         f"{report.enrolled:,} enrolled, {report.away:,} of them away; {report.left:,} left; {report.erased:,} erased"
     )
-    times = report.happened.times
+    times = report.happened.times[: report.rounds]
     return {
         "programme": f"{printable(report.name)} ({report.identity})",
         "as of": report.time,
