@@ -155,7 +155,7 @@ class Assignment:
     >>> from meritfair.programme.settings import Part
     >>> two = Settings((Part(1, name="calls"), Part(0, "none", name="control")))
     >>> Assignment(bytes(32), two, {}).next([["north"]] * 8)
-    [1, 0, 0, 1, 1, 0, 1, 0]
+    [0, 1, 1, 0, 0, 0, 1, 1]
     """
 
     def __init__(self, secret: bytes, settings: Settings, assigned: Mapping[bytes, int]) -> None:

@@ -68,7 +68,7 @@ class Stream:
     Examples
     --------
     >>> [hex(word) for word in Stream(bytes(32)).take(2).tolist()]
-    ['0x2c34ce1df23b838c', '0x5abf2a7f6417cca3']
+    ['0x2c34ce1df23b838c', '0x5abf2a7f6437cca3']
     """
 
     def __init__(self, seed: bytes) -> None:

@@ -109,7 +109,7 @@ def pseudonym(key: bytes, id_: str) -> str:
     Examples
     --------
     >>> pseudonym(bytes(32), "Ada")
-    'p-8a1e0ccd8db19f1c5a5d'
+    'p-ceeb1b0fed3a241b5220'
     """
     return "p-" + hmac.new(key, id_.encode(), hashlib.sha256).hexdigest()[:20]
 
