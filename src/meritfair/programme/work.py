@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from meritfair.programme.rowtable import RowTable
 from meritfair.programme.state import State
 from meritfair.programme.store import Session
 
+_PSEUDONYM = re.compile("p-[0-9a-f]{20}")
 _SECRET = 32  # bytes; what follows them is the key of pseudonyms
 
 
@@ -74,9 +76,14 @@ class Work:
     # ---- who is who
 
     def names(self, ids: Sequence[str]) -> list[str]:
-        """Return what the database calls these people: their ids or, if it keeps none, pseudonyms."""
+        """Return what the database calls these people: their ids or, if it keeps none, pseudonyms.
+
+        Pseudonyms stand for themselves, as lists of draws have them.
+        """
         key = self.session.secret[_SECRET:]
-        return [pseudonym(key, each) for each in ids] if key else list(ids)
+        if not key:
+            return list(ids)
+        return [each if _PSEUDONYM.fullmatch(each) else pseudonym(key, each) for each in ids]
 
     def numbers(self, ids: Sequence[str], *, enrolled: bool = False) -> IntArray:
         """Return the numbers of participants; refuse someone who is not known, or not enrolled."""
