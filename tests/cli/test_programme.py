@@ -329,6 +329,15 @@ def test_pseudonyms_are_kept_instead_of_ids(call: Call) -> None:
     assert call("enrol", "people.csv").code == 0
     drawn = json.loads(call("draw", "--json").out)
     assert all(each["id"].startswith("p-") for each in drawn["people"])
+    assert call("draw", "--out", "calls.csv").code == 0
+    fill_in("calls.csv", action="1", state="0")
+    assert call("report", "calls.csv").out == "Round 1: took in what was seen of 2 participants.\n"
+    assert call("draw", "--out", "who.csv", "--resolve", "people.csv").code == 0
+    ids = [row["id"] for row in read("who.csv")]
+    assert len({*ids} & {f"P{i}" for i in range(1, 13)}) == 2
+    assert call("person", ids[0]).out.startswith(f"{ids[0]} in secret\nIn round 1, ")
+    fill_in("who.csv", action="1", state="0")
+    assert "2 rows said nothing new" in call("report", "who.csv").out
     assert call("away", "P3").code == 0
     assert b"P11" not in Path("calls.db").read_bytes()
 

@@ -73,7 +73,7 @@ def export(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", show_default=False, help="A folder that is new.")],
     which: Which,
     anonymous: Annotated[
-        bool, flag("--anonymous", "Leave out who the participants are, reasons and the secret.")
+        bool, flag("--anonymous", "Leave out who the participants are, why some were called undrawn, and the secret.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -256,7 +256,9 @@ def _budgets(value: Any) -> Any:
 @with_options()
 def change(
     who: Who,
-    reason: Annotated[str, text("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")] = "",
+    reason: Annotated[
+        str, text("--reason", metavar="TEXT", help="Why. It is kept in the ledger, so name nobody.")
+    ] = "",
     part: Annotated[str, text("--part", help="In a trial: of which arm.")] = "",
     budget: _Budget = None,
     policy: _Policy = None,

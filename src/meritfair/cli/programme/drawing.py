@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -71,6 +71,15 @@ def draw(
         bool, flag("--dry-run", "Show what everyone is due and their chances; nothing is drawn, nothing is kept.")
     ] = False,
     out: Annotated[Path | None, out_option("Write the list: .csv or .parquet, to be filled in and reported.")] = None,
+    resolve: Annotated[
+        Path | None,
+        text(
+            "--resolve",
+            metavar="FILE",
+            help="Where pseudonyms are kept instead of ids: a file with the column id, to show who they are. It is not "
+            "kept.",
+        ),
+    ] = None,
     encoding: EncodingOption = "utf-8",
     as_json: JsonOption = False,
 ) -> None:
@@ -102,9 +111,22 @@ def draw(
         drawn = programme.draw(
             states=seen, budget=budgets, away=absent, source=source, value=value, by=who.by, key=who.key
         )
+    if resolve is not None:
+        drawn = _resolved(programme, drawn, resolve, encoding)
     if drawn.phase != "committed":
         files.save(out, lambda path: write_list(path, drawn))
     files.report(as_json, lambda: _values(programme, drawn), lambda: _show(programme, drawn, again, out, who.store))
+
+
+def _resolved(programme: Programme, drawn: Round, file: Path, encoding: str) -> Round:
+    """Return a round with ids in place of pseudonyms, as far as a file has them."""
+    from meritfair.programme.files import read_ids
+
+    with from_file(file, "resolving") as read:
+        ids = read(partial(read_ids, encoding=encoding)).value
+    with working(programme) as work:
+        known = dict(zip(work.names(ids), ids, strict=True))
+    return replace(drawn, people=tuple(replace(each, id=known.get(each.id, each.id)) for each in drawn.people))
 
 
 def _budgets(text: str | None) -> Any:

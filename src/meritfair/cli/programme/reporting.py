@@ -66,7 +66,9 @@ def correct(
     file: _FileArgument,
     who: Who,
     round_: _RoundOption = None,
-    reason: Annotated[str, text("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")] = "",
+    reason: Annotated[
+        str, text("--reason", metavar="TEXT", help="Why. It is kept in the ledger, so name nobody.")
+    ] = "",
     encoding: EncodingOption = "utf-8",
     as_json: JsonOption = False,
 ) -> None:
