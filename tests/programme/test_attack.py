@@ -124,9 +124,10 @@ def test_a_draw_that_was_lost_is_made_again_the_same(tmp_path: Path, monkeypatch
     assert all(np.array_equal(lost[0], each) for each in lost)
 
 
-def test_a_public_value_must_not_exist_when_it_is_named(store_url: str) -> None:
+def test_a_public_value_must_not_exist_when_it_is_named(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from datetime import UTC, datetime, timedelta
 
+    from meritfair.programme import randomness, work
     from meritfair.programme.randomness import next_round
 
     calls = mf.programme.open(store_url, "calls")
@@ -143,11 +144,16 @@ def test_a_public_value_must_not_exist_when_it_is_named(store_url: str) -> None:
     with pytest.raises(mf.InputError, match="there is no round to report on yet"):
         calls.report(Outcomes(["p1"], after=[1]))
     value = "fe290beca10872ef2fb164d2aa4442de4566183ec51c56ff3cd603d930e54fdd"
+    with pytest.raises(mf.InputError, match="it can have no value before that"):
+        calls.draw(value=value)
+    monkeypatch.setattr(work, "now", lambda: f"{datetime.now(UTC) + timedelta(hours=2):%Y-%m-%dT%H:%M:%SZ}")
+    monkeypatch.setattr(randomness, "check_published", lambda *_: None)  # two hours later
     drawn = calls.draw(value=value)
     assert len(drawn.people) == K
     assert calls.draw(value=value) == drawn
     with pytest.raises(mf.InputError, match="with another value"):
         calls.draw(value="ab" * 32)
+    monkeypatch.undo()
     found = calls.verify()
     assert found.whole
     assert found.tied

@@ -114,7 +114,7 @@ class Gaps:
         return np.asarray(np.diff(self.first))
 
     def merged(self) -> Gaps:
-        """Return gaps in which those of an arm in which it was not pulled, and that are alike, are one with their weight.
+        """Return gaps in which those of an arm that are alike, without a pull, are one with their weight.
 
         Where pulls are rare most gaps are so, and their number does not grow with the rounds.
 

@@ -147,6 +147,13 @@ def check_future(source: Mapping[str, Any], now: datetime | None = None) -> None
         raise InputError(f"{problem}: name one up to round {last}")
 
 
+def check_published(source: Mapping[str, Any], now: datetime | None = None) -> None:
+    """Refuse a value of drand before the time at which it is published."""
+    time, today = appears_at(source), datetime.now(UTC) if now is None else now
+    if time is not None and today < time:
+        raise InputError(f"{describe(source)} is published at {_shown(time)}: it can have no value before that")
+
+
 def _shown(time: datetime) -> str:
     return f"{time:%Y-%m-%d %H:%M:%S} UTC"
 

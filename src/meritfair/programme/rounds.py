@@ -135,6 +135,7 @@ def draw(work: Work, value: str | None, by: str) -> Entry:
     if named is None:
         seed, data = randomness.seed_from_secret(work.secret, commitment), None
     else:
+        randomness.check_published(named)
         data = randomness.parse_value(named, value or "")
         seed = randomness.seed_from_value(commitment, data)
     body = {

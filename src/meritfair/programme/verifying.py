@@ -206,6 +206,7 @@ class _Replay:
         seed = bytes.fromhex(entry.body["seed"])
         if named is not None:
             expected = randomness.seed_from_value(commitment, bytes.fromhex(entry.body["value"]))
+            randomness.check_published(named, datetime.fromisoformat(entry.time))
             numbers = entry.body.get("numbers")
             if numbers is not None and sha256(numbers.encode()).hex() != entry.body["value"]:
                 raise InputError("the public value is not that of the numbers that are told")
