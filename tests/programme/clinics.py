@@ -48,7 +48,7 @@ class Clinic:
         return drawn
 
 
-def clinic(url: str, people: int = 12, budget: int = 3, seed: int = 1, name: str = "calls", **settings: Any) -> Clinic:
+def clinic(url: str, people: int = 12, budget: Any = 3, seed: int = 1, name: str = "calls", **settings: Any) -> Clinic:
     """Create a programme in a store, and enrol people in two groups."""
     programme = mf.programme.open(url, name)
     programme.create(budget, by="Ada", **settings)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,6 +45,11 @@ for number in range(first, 10**6):
     calls.report(Outcomes([who], after=[number % 2]), round=round_, by="w")
     print(number, flush=True)
 """
+
+
+def piece(arm: int, column: str, value: int) -> Outcomes:
+    given: dict[str, Any] = {column: [value]}
+    return Outcomes([f"p{arm}"], **given)
 
 
 def started(code: str, *words: str) -> subprocess.Popen[str]:
@@ -125,11 +131,11 @@ def test_outcomes_in_any_order_are_counted_as_if_from_scratch(store_url: str, se
     place = {"before": 0, "action": 1, "after": 2}
     for number, (round_, arm, column, value) in enumerate(pieces):
         wrong = column != "action" and rng.random() < 0.1
-        calls.report(Outcomes([f"p{arm}"], **{column: [1 - value if wrong else value]}), round=round_, by="Ada")
+        calls.report(piece(arm, column, 1 - value if wrong else value), round=round_, by="Ada")
         if wrong:
-            calls.correct(Outcomes([f"p{arm}"], **{column: [value]}), round=round_, reason="typo", by="Ada")
+            calls.correct(piece(arm, column, value), round=round_, reason="typo", by="Ada")
         if number % 7 == 0:
-            calls.report(Outcomes([f"p{arm}"], **{column: [value]}), round=round_, by="Ada")  # once more
+            calls.report(piece(arm, column, value), round=round_, by="Ada")  # once more
         truth[place[column], round_ - 1, arm] = value
     visits = np.zeros((10, 2, 2), int)
     good = np.zeros((10, 2, 2), int)

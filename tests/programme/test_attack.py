@@ -32,7 +32,8 @@ def surplus(drawn: int, chances: list[float]) -> float:
 
 def test_the_attack_works_on_a_learner_that_can_be_copied(tmp_path: Path) -> None:
     """Marking one or two others away and looking again, on copies of a saved learner: this is what must not be."""
-    learner, drawn, chances = POLICY.start(n_arms=N, budget=K, seed=1, names=NAMES), 0, []
+    learner, drawn = POLICY.start(n_arms=N, budget=K, seed=1, names=NAMES), 0
+    chances: list[float] = []
     for _ in range(ROUNDS):
         for absent in ABSENT:
             here = [arm not in absent for arm in range(N)]

@@ -51,7 +51,8 @@ class Ledger:
         yield from ((seq, data, sha256(data)) for seq, data in enumerate(self.entries_[start:stop], start))
 
     def rows(self, seq: int) -> bytes | None:
-        return self.tables[seq]
+        rows: bytes | None = self.tables[seq]
+        return rows
 
     def rechain(self, first: int) -> None:
         """Make a chain of the entries from one on, as someone would who can write to the database."""
@@ -116,7 +117,7 @@ def test_a_thousand_random_edits_are_found(store: Store) -> None:
             elif kind == "swap":
                 seq = min(seq, ledger.length - 2)
                 for rows in (ledger.entries_, ledger.tables):
-                    rows[seq], rows[seq + 1] = rows[seq + 1], rows[seq]  # type: ignore[index,assignment]
+                    rows[seq], rows[seq + 1] = rows[seq + 1], rows[seq]
             elif kind == "insert":
                 other = rng.choice([place for place in range(ledger.length) if place != seq])
                 ledger.entries_.insert(seq, ledger.entries_[other])

@@ -129,7 +129,7 @@ class Year:
             self.overrides += 1
         before = self.states
         self.states = (rng.random(PATIENTS) < self.arms[np.arange(PATIENTS), before, action]).astype(int)
-        for place in np.flatnonzero(self.here):
+        for place in np.flatnonzero(self.here).tolist():
             row = rows.setdefault(int(place), {"id": self.ids[place], "action": 0})
             if week == 1 or self.joins[place] == week:
                 row["before"] = before[place]
@@ -191,7 +191,7 @@ def test_a_year(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert year.largest <= SLACK + 1e-6
     assert "is whole" in mf_programme("verify", *(word for head in year.heads for word in ("--head", head)))
     mf_programme("export", tmp_path / "public", "--anonymous")
-    command = [sys.executable, "-I", "-S", tmp_path / "public" / "verify.py", "--head", year.heads[0]]
+    command = [sys.executable, "-I", "-S", str(tmp_path / "public" / "verify.py"), "--head", year.heads[0]]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -134,7 +134,7 @@ class Gaps:
         lengths = self.lengths[places]
         first = np.r_[0, np.cumsum(lengths)]
         rows = np.arange(first[-1]) + np.repeat(self.first[places] - first[:-1], lengths)
-        weight = np.bincount(which, self.weight, len(places))
+        weight = np.bincount(which, self.weight, len(places)).astype(np.float64)
         return Gaps(self.arm[places], self.start[places], self.end[places], first, self.actions[rows], weight)
 
     def arrays(self, n_arms: int) -> GapArrays:

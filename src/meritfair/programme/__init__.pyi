@@ -1,8 +1,10 @@
 from meritfair.programme.inputs import Outcomes as Outcomes
 from meritfair.programme.inputs import People as People
+from meritfair.programme.person import PersonReport as PersonReport
 from meritfair.programme.programme import KeyConflictError as KeyConflictError
 from meritfair.programme.programme import Programme as Programme
 from meritfair.programme.programme import open as open  # noqa: A004
+from meritfair.programme.report import ProgrammeReport as ProgrammeReport
 from meritfair.programme.reporting import Receipt as Receipt
 from meritfair.programme.rounds import Drawn as Drawn
 from meritfair.programme.rounds import Round as Round

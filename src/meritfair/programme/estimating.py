@@ -22,7 +22,7 @@ from meritfair.policies.plans import Lottery
 from meritfair.policies.timed import TimedLottery
 from meritfair.policies.track import gaps_of
 from meritfair.policies.view import View
-from meritfair.programme.planning import Known, _rng
+from meritfair.programme.planning import Known, planning_rng
 from meritfair.programme.settings import Part
 from meritfair.programme.state import State
 
@@ -95,7 +95,7 @@ class PartEstimates:
             return None
         number, largest = len(self.members), min(max(*self.part.budget, budget), len(self.members))
         policy, round_ = self.part.policy_for(number, largest), state.summary.round
-        states, rng = np.full(number, -1), _rng(identity, round_ + 1, place)
+        states, rng = np.full(number, -1), planning_rng(identity, round_ + 1, place)
         nothing = np.full((number, 2, 2), np.nan)
         counts, features = self.known.counts, self.known.features
         plan = policy.plan(View(counts, round_ + 1, largest, nothing, (rng,), states, None, round_, features))

@@ -334,7 +334,7 @@ def _standing(
     else:
         due, chance, budget, asked, rule = now.due, now.chance, now.budget, history.asked, now.kept_out
     lottery = estimates.lottery(state, identity, place, asked)
-    bound = Bound(rule) if rule else _bound(state, estimates, lottery, asked, number)
+    bound = Bound(rule) if rule else _bound(state, place, estimates, lottery, asked, number)
     upcoming = NextDraw(state.summary.round + 1, now is not None, due, chance, bound, len(enrolled), budget)
     return _estimate(estimates, number, level, lottery), upcoming
 
@@ -346,10 +346,12 @@ def _estimate(estimates: PartEstimates, number: int, level: float, lottery: Lott
     return Estimate(*known, estimates.pooled, float(estimates.worth[place]), *merits)
 
 
-def _bound(state: State, estimates: PartEstimates, lottery: Lottery | None, budget: int, number: int) -> Bound:
+def _bound(
+    state: State, place: int, estimates: PartEstimates, lottery: Lottery | None, budget: int, number: int
+) -> Bound:
     """Return what decides how much is due in the next round to someone who may be drawn."""
     if lottery is None:
         return Bound("none" if budget else "budget")
     states = np.full(len(estimates.members), UNKNOWN)
-    now = estimates.known.situation(state, states, estimates.members, None, estimates.part, budget)
+    now = estimates.known.situation(state, "", place, estimates.members, states, budget)
     return bound_by_merit(lottery, now.entitled, budget, now.most_due, estimates.place_of(number))

@@ -27,7 +27,6 @@ from meritfair.policies.view import View
 from meritfair.programme.canonical import sha256
 from meritfair.programme.columns import UNKNOWN
 from meritfair.programme.lottery import ONE, whole_chances
-from meritfair.programme.settings import Part
 from meritfair.programme.state import State
 
 
@@ -76,41 +75,40 @@ def plan_round(state: State, identity: str, states: IntArray, budgets: tuple[int
     for place, (own, given) in enumerate(zip(state.settings.parts, budgets, strict=True)):
         members = numbers[part[numbers] == place]
         budget = own.budget[state.summary.round % len(own.budget)] if given is None else given
-        made = _plan_part(state, own, members, states[members], budget, _rng(identity, state.summary.round + 1, place))
-        due[members], chance[members], number = made
+        due[members], chance[members], number = _plan_part(state, identity, place, members, states[members], budget)
         drawn.append(number)
     columns = part[numbers], state.away[numbers].astype(np.int64), states[numbers], due[numbers], chance[numbers]
     return PlannedRound(numbers, *columns, tuple(drawn))
 
 
-def _rng(identity: str, round_: int, part: int) -> np.random.Generator:
-    """Return the generator that a policy plans with."""
+def planning_rng(identity: str, round_: int, part: int) -> np.random.Generator:
+    """Return the generator that a policy plans a round with; the line of a rotation is that of round 0."""
     seed = sha256(f"plan {identity} {round_} {part}".encode())
     return np.random.default_rng(int.from_bytes(seed, "big"))
 
 
 def _plan_part(
-    state: State, part: Part, members: IntArray, states: IntArray, budget: int, rng: np.random.Generator
+    state: State, identity: str, place: int, members: IntArray, states: IntArray, budget: int
 ) -> tuple[IntArray, IntArray, int]:
     """Return what is due and the chances of the members of a part, and how many are drawn."""
-    none = np.zeros(len(members), np.int64)
+    part, none = state.settings.parts[place], np.zeros(len(members), np.int64)
     if len(members) == 0 or budget == 0:
         return none, none, 0
-    known = Known.of(state, members)
-    policy = part.policy_for(len(members), min(max(*part.budget, budget), len(members)))
+    known, round_ = Known.of(state, members), state.summary.round
     largest = min(max(*part.budget, budget), len(members))
-    memory, nothing = None, np.full((len(members), 2, 2), np.nan)
+    policy, rng = part.policy_for(len(members), largest), planning_rng(identity, round_ + 1, place)
+    nothing = np.full((len(members), 2, 2), np.nan)
 
-    def planned(seen: Counts, states: IntArray, memory: FloatArray | None, step: int) -> Plan:
-        view = View(seen, step + 1, largest, nothing, (rng,), states, memory, step, known.features)
+    def planned(memory: FloatArray | None) -> Plan:
+        view = View(known.counts, round_ + 1, largest, nothing, (rng,), states, memory, round_, known.features)
         return check_plan(policy.plan(view), len(members), largest)
 
-    plan = planned(known.counts, states, None, state.summary.round)
+    plan, memory = planned(None), None
     if plan.begin() is not None:
         memory = known.replayed(plan)
-        plan = planned(known.counts, states, memory, state.summary.round)
+        plan = planned(memory)
         memory = plan.begin(memory)
-    here = known.situation(state, states, members, memory, part, budget)
+    here = replace(known.situation(state, identity, place, members, states, budget), memory=memory)
     if plan.looks_at_states and (states < 0).any():
         arms = arms_behind(plan, known.counts, nothing, policy.oracle)
         here = replace(here, believed=beliefs(arms, *last_known(known.track[:, known.before :])))
@@ -159,25 +157,26 @@ class Known:
         return np.maximum(parts(self.track[:, column])[2], 0)
 
     def situation(
-        self, state: State, states: IntArray, members: IntArray, memory: FloatArray | None, part: Part, budget: int
+        self, state: State, identity: str, place: int, members: IntArray, states: IntArray, budget: int
     ) -> Situation:
-        """Return how the participants stand before the next round."""
-        rules, round_, turn = state.settings.rules, state.summary.round, self.turns()
+        """Return how the members of a part stand before the next round."""
+        rules, round_, cycle = state.settings.rules, state.summary.round, state.settings.parts[place].budget
+        turn = self.turns(planning_rng(identity, 0, place))
         present = ~state.away[members]
         joined = state.columns.grown("joined", state.people)[members].astype(np.int64)
         standing = rules.standing(present, turn.astype(np.int64), joined, round_ + 1)
         last = self.done(-1) if round_ else np.zeros(len(members), np.int64)
         account = state.account[members] / ONE
-        most = rules.most_due(budget, part.budget) if any(part.budget) else 1.0
+        most = rules.most_due(budget, cycle) if any(cycle) else 1.0
         names = tuple(map(str, members))
-        return Situation(names, states, present, last, turn, memory, round_, account, *standing, most)
+        return Situation(names, states, present, last, turn, None, round_, account, *standing, most)
 
-    def turns(self) -> FloatArray:
-        """Return a number that grows with the round in which each was last pulled; 0 if never."""
+    def turns(self, rng: np.random.Generator) -> FloatArray:
+        """Return a number that grows with the round in which each was last pulled; 0 if never, ties in any order."""
         turn = np.zeros(len(self.track))
         for number, column in enumerate(range(self.before, self.track.shape[1]), start=1):
             arms = np.flatnonzero(self.done(column))
-            order = np.lexsort((np.random.default_rng(number).random(len(arms)), turn[arms]))
+            order = np.lexsort((rng.random(len(arms)), turn[arms]))
             turn[arms[order]] = number + np.arange(len(arms)) / max(1, len(arms))
         return turn
 

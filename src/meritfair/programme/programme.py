@@ -7,13 +7,14 @@ same key has no second effect and returns the same answer.
 
 from __future__ import annotations
 
+import hmac
 import json
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +34,11 @@ from meritfair.programme.state import CLOSED
 from meritfair.programme.status import Status, status_of
 from meritfair.programme.store import Store
 from meritfair.programme.work import Work, check_by, versions
+
+if TYPE_CHECKING:
+    from meritfair.programme.person import PersonReport
+    from meritfair.programme.report import ProgrammeReport
+    from meritfair.programme.verifying import Verification
 
 
 class KeyConflictError(InputError):
@@ -348,7 +354,41 @@ class Programme:
         with self.store.reading(self.name) as session:
             return state_log(Work(session))
 
-    def verify(self, *, heads: Sequence[str] = (), progress: Progress = None) -> Any:
+    def person(self, id_: str, *, round: int | None = None) -> PersonReport:  # noqa: A002
+        """Return why someone was drawn or not: what was seen, what they are due, their account, every round.
+
+        Parameters
+        ----------
+        id_ : str
+        round : int, optional
+            As it was known after this round; by default as it is known now.
+        """
+        from meritfair.programme.person import person_of
+
+        with self.store.reading(self.name) as session:
+            return person_of(Work(session), id_, round=round)
+
+    def audit(self, *, alpha: float = 0.05) -> ProgrammeReport:
+        """Return for a board whether the programme was fair: due, given, drawn and reached, accounts, waits, effect.
+
+        Parameters
+        ----------
+        alpha : float
+            The probability that fair draws ever raise an alarm.
+        """
+        from meritfair.programme.report import report_of
+
+        with self.store.reading(self.name) as session:
+            return report_of(Work(session), alpha=alpha)
+
+    def proof(self, id_: str) -> dict[str, Any]:
+        """Return what one person needs to prove what was recorded of them, as plain values."""
+        from meritfair.programme.exporting import proof
+
+        with self.store.reading(self.name) as session:
+            return proof(Work(session), id_)
+
+    def verify(self, *, heads: Sequence[str] = (), progress: Progress = None) -> Verification:
         """Check the whole ledger: its chain, every draw, and that exposures follow from what was recorded.
 
         Parameters
@@ -379,8 +419,8 @@ class Programme:
 
     def _write(self, verb: str, request: list[Any], key: str | None, do: Callable[[Work], Receipt]) -> Receipt:
         """Do something in one transaction, and once for each key."""
-        asked = b"" if key is None else sha256(canonical([verb, request]))
         with self.store.writing(self.name) as session:
+            asked = b"" if key is None else hmac.digest(session.secret, canonical([verb, request]), "sha256")
             kept = None if key is None else session.answer(key)
             if kept is not None:
                 if kept[0] != asked:

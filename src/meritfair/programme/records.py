@@ -80,10 +80,13 @@ def records(work: Work, *, rounds: range | None = None) -> Records:
 
 def names_of(work: Work) -> list[str]:
     """Return what each participant is called: their id or, if they were erased, their number."""
-    names = [f"participant {number}" for number in range(work.state.people)]
-    for each in work.session.people():
-        if each.id:
-            names[each.number] = each.id
+    known = {each.number: each.id for each in work.session.people() if each.id}
+    taken, names = set(known.values()), []
+    for number in range(work.state.people):
+        name = known.get(number) or f"participant {number}"
+        while number not in known and name in taken:
+            name += "*"
+        names.append(name)
     return names
 
 
@@ -106,18 +109,13 @@ def state_log(work: Work) -> StateLog:
     return StateLog(
         names[here],
         np.concatenate([found.round, np.full(more, last + 1)]),
-        np.concatenate([_next_known(found), found.after[after]]),
+        np.concatenate([found.before, found.after[after]]),
         np.concatenate([found.done, np.full(more, -1)]),
         exposure=np.concatenate([exposure, gap]),
         drawn=np.concatenate([found.drawn, np.full(more, -1)]),
         due=np.concatenate([np.where(np.isnan(exposure), np.nan, found.due / ONE), gap]),
         features={name: np.array(work.state.texts(name), dtype=object)[here].tolist() for name in columns},
     )
-
-
-def _next_known(found: Records) -> IntArray:
-    """Return the states at the start of rounds."""
-    return found.before
 
 
 def draw_log(work: Work) -> DrawLog:

@@ -6,16 +6,12 @@ and whether they are those that the ledger was made with is for `verify` to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-import numpy as np
-
-from meritfair.core.arrays import AnyArray
 from meritfair.core.checks import check_whole
 from meritfair.programme.columns import Columns
 from meritfair.programme.ledger import Entry
-from meritfair.programme.rowtable import _TYPES, RowTable
+from meritfair.programme.rowtable import RowTable
 from meritfair.programme.state import State
 from meritfair.programme.work import Work
 
@@ -25,17 +21,10 @@ def entries_of(work: Work, stop: int | None = None) -> Iterator[tuple[Entry, Row
     for seq, data, _ in work.session.entries(0, stop):
         entry = Entry.from_bytes(data)
         rows = None if entry.table is None else work.session.rows(seq)
-        yield entry, None if entry.table is None or rows is None else _table(entry.table, rows)
-
-
-def _table(described: Mapping[str, Any], rows: bytes) -> RowTable:
-    """Return the table that an entry describes."""
-    fields = tuple((str(name), str(kind)) for name, kind in described["fields"])
-    number, place, columns = int(described["rows"]), 0, dict[str, AnyArray]()
-    for name, kind in fields:
-        columns[name] = np.frombuffer(rows, _TYPES[kind], number, place)
-        place += columns[name].nbytes
-    return RowTable(fields, columns)
+        yield (
+            entry,
+            None if entry.table is None or rows is None else RowTable.from_bytes(entry.table, rows, check=False),
+        )
 
 
 def state_before(work: Work, seq: int) -> State:
