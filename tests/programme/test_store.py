@@ -257,6 +257,28 @@ def test_who_is_erased_is_gone_even_from_the_file(store: Store) -> None:
             assert trace.encode() not in data
 
 
+@pytest.mark.parametrize("text", ["a\0b", "half a pair \ud800"])
+def test_texts_that_a_database_cannot_hold_are_refused(store: Store, text: str) -> None:
+    with store.writing(NAME) as session:
+        entry(session)
+        for write in (
+            lambda: session.add_people([0, 1], ["id", text], [b"", b""], ["", ""], ["", ""]),
+            lambda: session.add_people([0], ["id"], [b""], [text], [""]),
+            lambda: session.numbers_of([text]),
+            lambda: session.add_notes(0, {1: text}),
+            lambda: session.keep_answer(text, b"", ""),
+            lambda: session.keep_answer("key", b"", text),
+        ):
+            with pytest.raises(InputError, match="must be Unicode without a null character"):
+                write()
+        session.set_summary({"a": text})
+    with pytest.raises(InputError, match="must be Unicode"), store.creating(text, IDENTITY, SECRET):
+        pass
+    with pytest.raises(InputError, match="must be Unicode"), store.reading(text):
+        pass
+    assert store.check() == []
+
+
 def test_an_answer_is_kept_once(store: Store) -> None:
     with store.writing(NAME) as session:
         session.keep_answer("key", b"request", "answer")

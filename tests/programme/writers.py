@@ -92,8 +92,15 @@ def make(url: str) -> None:
 # What processes do
 
 
-def write_rounds(pipe: Connection, url: str) -> None:
+def allow_wal(allowed: bool) -> None:
+    """Have SQLite use its write-ahead log, whatever version it is."""
+    if allowed:
+        database.WAL_SINCE = (3, 0, 0)
+
+
+def write_rounds(pipe: Connection, url: str, wal: bool = False) -> None:
     """Write rounds until killed, each of two entries, a table, a vector, a person, a note and a summary."""
+    allow_wal(wal)
     store = Store(url)
     while True:
         with store.writing(NAME) as session:
@@ -139,8 +146,7 @@ def count_up(pipe: Connection, url: str, barrier: Barrier, times: int) -> None:
 
 def open_fresh(pipe: Connection, url: str, barrier: Barrier, name: str, wal: bool) -> None:
     """Open a store that is not there yet, at the same time as others."""
-    if wal:
-        database.WAL_SINCE = (3, 0, 0)
+    allow_wal(wal)
     barrier.wait()
     with Store(url).creating(name, IDENTITY, SECRET) as session:
         entry(session, name)

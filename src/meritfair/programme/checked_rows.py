@@ -63,10 +63,13 @@ class CheckedRows:
             self._saved = self._row
 
     def _change(self, **values: Any) -> None:
-        """Change columns of the programme's row, if anything may be changed."""
+        """Change columns of the programme's row."""
+        self._check_writable()
+        self._row = replace(self._row, **values)
+
+    def _check_writable(self) -> None:
         if not self._writable:
             raise InputError(f"{self._named}: it was opened for reading, so nothing can be written")
-        self._row = replace(self._row, **values)
 
     def _packed(self, place: str, data: bytes) -> dict[str, Any]:
         return {"digest": self._digest(place, data), "data": zlib.compress(data, _LEVEL)}
@@ -99,7 +102,7 @@ class CheckedRows:
         """Name what is damaged, if it turns out to be so."""
         try:
             yield
-        except (_NotAsWrittenError, KeyError, TypeError, ValueError, MemoryError, zlib.error):
+        except (_NotAsWrittenError, KeyError, TypeError, ValueError, zlib.error):
             raise damaged(self._named, what) from None
 
 

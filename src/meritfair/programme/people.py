@@ -17,7 +17,7 @@ from zlib import crc32
 import sqlalchemy as sa
 
 from meritfair.core.errors import InputError
-from meritfair.programme.schema import PERSON
+from meritfair.programme.schema import PERSON, check_texts
 from meritfair.programme.store_errors import damaged
 
 _AT_ONCE = 10_000  # rows or values in one statement
@@ -60,6 +60,7 @@ class PersonTable:
         columns: tuple[Sequence[Any], ...] = (numbers, ids, salts, groups, staff)
         if len({len(each) for each in columns}) != 1:
             raise InputError(f"the columns of people must be equally long, got {[len(each) for each in columns]}")
+        check_texts([*ids, *groups, *staff])
         start = self._start
         checksums = [_checksum(*row, start) for row in zip(numbers, ids, salts, groups, staff, strict=True)]
         rows = zip(repeat(self._programme), *columns, checksums, strict=False)
@@ -93,6 +94,7 @@ class PersonTable:
 
     def numbers(self, ids: Sequence[str], count: int) -> dict[str, int]:
         """Return the numbers of those of these external ids who are there."""
+        check_texts(ids)
         wanted = set(ids)
         if len(wanted) * _FEW <= count:
             found = {id_: number for number, id_, *_ in self._among(PERSON.c.external_id, sorted(wanted))}

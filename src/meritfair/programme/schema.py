@@ -16,6 +16,8 @@ The tables are made and changed by the scripts in ``migrations``; `HEAD` is the 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from zlib import crc32
 
 from sqlalchemy import (
@@ -30,6 +32,8 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+
+from meritfair.core.errors import InputError
 
 HEAD = "1"
 VERSIONS = "meritfair_schema"  # the table with the number of the schema; others may use alembic in the same database
@@ -135,6 +139,27 @@ ANSWER = Table(
     _checksum(),
     Column("answer", Text, nullable=False),
 )
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    r"""Refuse texts that not every database can hold.
+
+    Examples
+    --------
+    >>> check_texts(["Größe"])
+    >>> check_texts(["id 1", "id\0"])
+    Traceback (most recent call last):
+    ...
+    meritfair.core.errors.InputError: a text must be Unicode without a null character, got 'id\x00'
+    """
+    whole = "".join(texts)
+    try:
+        right = b"\0" not in whole.encode()
+    except UnicodeEncodeError:
+        right = False
+    if not right:
+        wrong = next(each for each in texts if "\0" in each or re.search("[\ud800-\udfff]", each))
+        raise InputError(f"a text must be Unicode without a null character, got {wrong!r}")
 
 
 def checksum(*fields: str | int | bytes) -> int:

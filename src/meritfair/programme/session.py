@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from meritfair.core.errors import InputError
 from meritfair.programme.checked_rows import CheckedRows, ProgrammeRow, insist
 from meritfair.programme.people import Person, PersonTable
-from meritfair.programme.schema import ANSWER, ENTRY, ENTRY_ROWS, NOTE, VECTOR, checksum
+from meritfair.programme.schema import ANSWER, ENTRY, ENTRY_ROWS, NOTE, VECTOR, check_texts, checksum
 from meritfair.programme.store_errors import StoreError, damaged
 
 _AT_ONCE = 1000  # entries that are read together
@@ -67,7 +67,7 @@ class Session(CheckedRows):
 
     def set_summary(self, summary: Mapping[str, Any]) -> None:
         """Keep what can be told of the programme without reading its entries."""
-        self._change(summary=json.dumps(summary, ensure_ascii=False))
+        self._change(summary=json.dumps(summary))
 
     # The ledger
 
@@ -80,14 +80,15 @@ class Session(CheckedRows):
             raise InputError(
                 f"entry {self.length} must come with the rows of its table, or with none if it has no table"
             )
+        self._check_writable()
         seq = self._row.length
-        self._change(length=seq + 1, head=digest)
         key = {"programme": self._row.id, "seq": seq}
         named = {"kind": str(entry["kind"]), "time": str(entry["time"])}
         right = checksum(self.identity, seq, *named.values(), digest)
         self._connection.execute(sa.insert(ENTRY).values(**key, **named, digest=digest, checksum=right, data=data))
         if rows is not None:
             self._connection.execute(sa.insert(ENTRY_ROWS).values(**key, **self._packed(f"rows {seq}", rows)))
+        self._change(length=seq + 1, head=digest)
         return seq
 
     def entries(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes, bytes]]:
@@ -137,7 +138,7 @@ class Session(CheckedRows):
 
     def put_vector(self, name: str, data: bytes, round: int = 0) -> None:  # noqa: A002
         """Keep bytes under a name for a round, instead of those that were there."""
-        self._change()
+        self._check_writable()
         values = self._packed(f"vector {name} {round}", data)
         values["checksum"] = checksum(self.identity, name, round, values["digest"])
         if self._connection.execute(sa.update(VECTOR).where(*self._vector(name, round)).values(**values)).rowcount:
@@ -168,8 +169,9 @@ class Session(CheckedRows):
         staff: Sequence[str],
     ) -> None:
         """Add people who are not there yet; numbers and ids must be new."""
-        self._change(people=self._row.people + len(numbers))
+        self._check_writable()
         self._people.add(_as_list(numbers), ids, salts, groups, staff)
+        self._change(people=self._row.people + len(numbers))
 
     def update_people(
         self,
@@ -178,7 +180,7 @@ class Session(CheckedRows):
         staff: Sequence[str] | None = None,
     ) -> None:
         """Change the groups or the staff of people who are there; None leaves them as they are."""
-        self._change()
+        self._check_writable()
         order = _as_list(numbers)
         there = {person.number: person for person in self.people(order)}
         if missing := [each for each in order if each not in there]:
@@ -210,7 +212,7 @@ class Session(CheckedRows):
 
     def erase(self, number: int) -> None:
         """Delete the id, salt, group and staff of a person, and the notes about them."""
-        self._change()
+        self._check_writable()
         if not self.people([number]):
             raise InputError(f"a person to erase must be there, got number {number}")
         self._people.remove([number])
@@ -221,15 +223,17 @@ class Session(CheckedRows):
     def add_notes(self, seq: int, notes: Mapping[int, str]) -> None:
         """Keep a text about each of some people, which belongs to an entry."""
         self._check_seq(seq)
+        check_texts(list(notes.values()))
         if not notes:
             return
-        self._change(notes=self._row.notes + len(notes))
+        self._check_writable()
         key = {"programme": self._row.id, "seq": seq}
         rows = [
             {**key, "number": number, "text": text, "checksum": checksum(self.identity, seq, number, text)}
             for number, text in ((int(number), text) for number, text in notes.items())
         ]
         self._connection.execute(sa.insert(NOTE), rows)
+        self._change(notes=self._row.notes + len(notes))
 
     def notes(self, number: int | None = None) -> list[tuple[int, int, str]]:
         """Return entry, person and text of all notes, or of those about one person, in order."""
@@ -242,6 +246,7 @@ class Session(CheckedRows):
 
     def answer(self, key: str) -> tuple[bytes, str] | None:
         """Return the hash of the request that came with a key, and its answer; None if there was none."""
+        check_texts([key])
         for _, request, _, digest in self._answer_keys(key):
             ours = (ANSWER.c.programme == self._row.id, ANSWER.c.key == key)
             text = self._connection.execute(sa.select(ANSWER.c.answer).where(*ours)).scalar()
@@ -261,13 +266,15 @@ class Session(CheckedRows):
 
     def keep_answer(self, key: str, request_hash: bytes, answer: str) -> None:
         """Keep what a request with a key was answered."""
+        check_texts([answer])
         if self.answer(key) is not None:
             raise InputError(f"a key serves one request, got {key!r} again")
-        self._change(answers=self._row.answers + 1)
+        self._check_writable()
         time, digest = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), sha256(answer.encode()).digest()
         values = {"programme": self._row.id, "key": key, "request": request_hash, "time": time, "digest": digest}
         right = checksum(self.identity, key, request_hash, time, digest)
         self._connection.execute(sa.insert(ANSWER).values(**values, checksum=right, answer=answer))
+        self._change(answers=self._row.answers + 1)
 
     def problems(self) -> list[str]:
         """Read everything; return the first damage of each kind, in words."""

@@ -30,7 +30,7 @@ from meritfair.core.storage import write_whole
 from meritfair.programme.checked_rows import ProgrammeRow
 from meritfair.programme.database import Database
 from meritfair.programme.people import Person as Person
-from meritfair.programme.schema import PROGRAMME, STORE, checksum
+from meritfair.programme.schema import PROGRAMME, STORE, check_texts, checksum
 from meritfair.programme.session import Session as Session
 from meritfair.programme.store_errors import StoreError as StoreError
 from meritfair.programme.store_errors import damaged, explaining
@@ -89,6 +89,7 @@ class Store:
         """Make a programme, with what is written in the session."""
         if not name or not re.fullmatch("[0-9a-f]{32}", identity):
             raise InputError(f"a programme has a name and an identity of 32 hex digits, got {name!r} and {identity!r}")
+        check_texts([name])
         with self._database.transaction(writing=True) as connection:
             there = self._rows(connection, lock=True)
             if any(row.name == name for row in there):
@@ -144,6 +145,7 @@ class Store:
         self._database.engine.dispose()
 
     def _row(self, connection: sa.Connection, name: str, *, lock: bool = False) -> ProgrammeRow:
+        check_texts([name])
         query = sa.select(PROGRAMME).where(PROGRAMME.c.name == name)
         found = connection.execute(query.with_for_update() if lock else query).mappings().one_or_none()
         if found is not None:
