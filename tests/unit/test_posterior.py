@@ -480,3 +480,21 @@ def test_a_posterior_is_a_value() -> None:
         posterior.weights = np.ones((2, 2))  # type: ignore[misc]
     with pytest.warns(DeprecationWarning, match="chance is now weights"):
         assert posterior.chance is posterior.weights
+
+
+def test_of_many_arms_a_prior_is_fitted_to_some_and_their_order_does_not_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(3)
+    kinds = np.array([[[0.2, 0.6], [0.5, 0.9]], [[0.7, 0.75], [0.9, 0.95]]])[rng.integers(0, 2, 30_000)]
+    visits = rng.integers(0, 12, kinds.shape)
+    counts = mf.Counts(visits, rng.binomial(visits, kinds))
+    monkeypatch.setattr("meritfair.model.posterior._MOST_ARMS", 20_000)
+    some = fit_prior(counts)
+    order = rng.permutation(len(kinds))
+    again = fit_prior(mf.Counts(counts.visits[order], counts.good[order]))
+    assert np.array_equal(some.good, again.good)
+    monkeypatch.setattr("meritfair.model.posterior._MOST_ARMS", 10**9)
+    whole = fit_prior(counts)
+    assert len(some.weights) == len(whole.weights) == 2
+    assert np.abs(some.posterior(counts).mean - whole.posterior(counts).mean).max() < 0.01

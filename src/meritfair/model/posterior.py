@@ -34,6 +34,8 @@ from meritfair.model.counts import Counts
 if TYPE_CHECKING:
     from meritfair.engine.pooling import Pool
 
+_MOST_ARMS = 100_000  # that a prior is fitted to
+_WEIGHTS = np.sqrt([2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0])  # of counts, to put arms in order
 _FEW = 1_000  # values for which the engine is not worth loading
 
 
@@ -168,7 +170,8 @@ def fit_prior(counts: Counts, max_classes: int = 4) -> Prior:
 
     Nothing is drawn, and the order of arms does not matter. :mod:`meritfair.engine.pooling` has the formulas: EM, a
     weak hyperprior, and evidence with a price for each parameter that the counts tell of. Arms that have nothing in
-    common, or of which too little was seen to say so, get the uniform prior.
+    common, or of which too little was seen to say so, get the uniform prior. Of more than 100,000 arms, that many are used,
+    spread evenly over what was seen.
 
     Parameters
     ----------
@@ -209,10 +212,26 @@ def fitted_pool(counts: Counts, max_classes: int = 4) -> Pool:
 
     if counts.visits.ndim != 3:
         raise InputError(f"counts must be of one set of arms, shape (N, 2, 2), got {counts.visits.shape}")
+    counts = _thinned(counts)
     room = new_pool(counts.n_arms, check_whole("max_classes", max_classes, 1))
     visits, good = (np.array(x.transpose(1, 2, 0), np.float64, order="C") for x in (counts.visits, counts.good))
     pool(room, visits, good, np.empty_like(visits), True)
     return room
+
+
+def _thinned(counts: Counts) -> Counts:
+    """Return the counts of as many arms as a prior is fitted to, evenly along what was seen of all.
+
+    The sum that puts arms in order has a weight of its own for each count, so that the order in which they are given
+    does not matter.
+    """
+    N = counts.n_arms
+    if N <= _MOST_ARMS:
+        return counts
+    seen = np.concatenate([counts.visits.reshape(N, 4), counts.good.reshape(N, 4)], axis=1)
+    order = np.argsort(seen @ _WEIGHTS, kind="stable")
+    taken = order[((np.arange(_MOST_ARMS) + 0.5) * (N / _MOST_ARMS)).astype(np.int64)]
+    return Counts(counts.visits[taken], counts.good[taken])
 
 
 def log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
