@@ -83,6 +83,14 @@ class PersonTable:
         """Return everyone by number; there must be `count`."""
         return [Person(*row) for rows in self._scan(count) for row in rows]
 
+    def columns(self, count: int) -> tuple[list[int], list[str]]:
+        """Return the numbers and ids of everyone, by number; there must be `count`."""
+        numbers, ids = list[int](), list[str]()
+        for rows in self._scan(count):
+            numbers += [row[0] for row in rows]
+            ids += [row[1] for row in rows]
+        return numbers, ids
+
     def by_number(self, numbers: Sequence[int], count: int) -> list[Person]:
         """Return those of these numbers who are there, by number."""
         wanted = set(numbers)

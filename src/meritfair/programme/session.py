@@ -203,8 +203,8 @@ class Session(CheckedRows):
 
     def people_columns(self) -> tuple[npt.NDArray[np.int64], list[str]]:
         """Return the numbers and ids of everyone, by number."""
-        people = self._people.all(self._row.people)
-        return np.array([each.number for each in people], dtype=np.int64), [each.id for each in people]
+        numbers, ids = self._people.columns(self._row.people)
+        return np.array(numbers, dtype=np.int64), ids
 
     def numbers_of(self, ids: Sequence[str]) -> dict[str, int]:
         """Return the numbers of those of these ids who are there."""
