@@ -360,7 +360,7 @@ def test_counts_of_many_runs_and_no_classes_are_refused() -> None:
 @pytest.mark.slow
 def test_a_hundred_thousand_arms() -> None:
     truth, counts = planted(100_000, 2, 10, seed=60)
-    prior = fit_prior(counts)
+    prior = fit_prior(counts, most_arms=None)
     assert prior.classes == 2
     np.testing.assert_allclose(prior.weights, truth.weights[::-1], atol=0.01)
     np.testing.assert_allclose(prior.good + prior.bad, 30.0, rtol=0.13)  # five standard errors
@@ -482,19 +482,17 @@ def test_a_posterior_is_a_value() -> None:
         assert posterior.chance is posterior.weights
 
 
-def test_of_many_arms_a_prior_is_fitted_to_some_and_their_order_does_not_matter(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_many_arms_a_prior_is_fitted_to_some_and_their_order_does_not_matter() -> None:
     rng = np.random.default_rng(3)
-    kinds = np.array([[[0.2, 0.6], [0.5, 0.9]], [[0.7, 0.75], [0.9, 0.95]]])[rng.integers(0, 2, 30_000)]
+    kinds = np.array([[[0.2, 0.6], [0.5, 0.9]], [[0.7, 0.75], [0.9, 0.95]]])[rng.integers(0, 2, 10_000)]
     visits = rng.integers(0, 12, kinds.shape)
     counts = mf.Counts(visits, rng.binomial(visits, kinds))
-    monkeypatch.setattr("meritfair.model.posterior._MOST_ARMS", 20_000)
-    some = fit_prior(counts)
+    some, whole = fit_prior(counts), fit_prior(counts, most_arms=None)
     order = rng.permutation(len(kinds))
     again = fit_prior(mf.Counts(counts.visits[order], counts.good[order]))
     assert np.array_equal(some.good, again.good)
-    monkeypatch.setattr("meritfair.model.posterior._MOST_ARMS", 10**9)
-    whole = fit_prior(counts)
-    assert len(some.weights) == len(whole.weights) == 2
-    assert np.abs(some.posterior(counts).mean - whole.posterior(counts).mean).max() < 0.01
+    assert some.classes == whole.classes == 2
+    errors = [np.sqrt(np.mean((prior.posterior(counts).mean - kinds) ** 2)) for prior in (some, whole)]
+    assert errors[0] < 1.03 * errors[1]  # as good for single arms
+    with pytest.raises(InputError, match="most_arms must be at least 1, got 0"):
+        fit_prior(counts, most_arms=0)

@@ -34,7 +34,6 @@ from meritfair.model.counts import Counts
 if TYPE_CHECKING:
     from meritfair.engine.pooling import Pool
 
-_MOST_ARMS = 100_000  # that a prior is fitted to
 _WEIGHTS = np.sqrt([2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0])  # of counts, to put arms in order
 _FEW = 1_000  # values for which the engine is not worth loading
 
@@ -165,13 +164,12 @@ class Posterior:
         return rng.beta(good, bad)[..., 0, :, :]
 
 
-def fit_prior(counts: Counts, max_classes: int = 4) -> Prior:
+def fit_prior(counts: Counts, max_classes: int = 4, most_arms: int | None = 2_000) -> Prior:
     """Return the prior under which all counts together are most plausible, of as many classes as the evidence is for.
 
     Nothing is drawn, and the order of arms does not matter. :mod:`meritfair.engine.pooling` has the formulas: EM, a
     weak hyperprior, and evidence with a price for each parameter that the counts tell of. Arms that have nothing in
-    common, or of which too little was seen to say so, get the uniform prior. Of more than 100,000 arms, that many are used,
-    spread evenly over what was seen.
+    common, or of which too little was seen to say so, get the uniform prior.
 
     Parameters
     ----------
@@ -179,6 +177,9 @@ def fit_prior(counts: Counts, max_classes: int = 4) -> Prior:
         What was seen of the arms, shape (N, 2, 2).
     max_classes : int
         Most classes to look for.
+    most_arms : int, optional
+        How many arms are used, spread evenly over what was seen of all, if there are more; None is all of them. Two
+        thousand tell as much of classes as estimates of single arms can use, and a live round stays quick.
 
     Returns
     -------
@@ -203,7 +204,8 @@ def fit_prior(counts: Counts, max_classes: int = 4) -> Prior:
     """
     from meritfair.engine.pooling import fitted_prior  # takes a second to load
 
-    return Prior(*fitted_prior(fitted_pool(counts, max_classes)))
+    some = counts if most_arms is None else _thinned(counts, check_whole("most_arms", most_arms, 1))
+    return Prior(*fitted_prior(fitted_pool(some, max_classes)))
 
 
 def fitted_pool(counts: Counts, max_classes: int = 4) -> Pool:
@@ -212,25 +214,24 @@ def fitted_pool(counts: Counts, max_classes: int = 4) -> Pool:
 
     if counts.visits.ndim != 3:
         raise InputError(f"counts must be of one set of arms, shape (N, 2, 2), got {counts.visits.shape}")
-    counts = _thinned(counts)
     room = new_pool(counts.n_arms, check_whole("max_classes", max_classes, 1))
     visits, good = (np.array(x.transpose(1, 2, 0), np.float64, order="C") for x in (counts.visits, counts.good))
     pool(room, visits, good, np.empty_like(visits), True)
     return room
 
 
-def _thinned(counts: Counts) -> Counts:
-    """Return the counts of as many arms as a prior is fitted to, evenly along what was seen of all.
+def _thinned(counts: Counts, most: int) -> Counts:
+    """Return the counts of at most that many arms, spread evenly over what was seen of all.
 
     The sum that puts arms in order has a weight of its own for each count, so that the order in which they are given
     does not matter.
     """
     N = counts.n_arms
-    if N <= _MOST_ARMS:
+    if most >= N or counts.visits.ndim != 3:
         return counts
     seen = np.concatenate([counts.visits.reshape(N, 4), counts.good.reshape(N, 4)], axis=1)
     order = np.argsort(seen @ _WEIGHTS, kind="stable")
-    taken = order[((np.arange(_MOST_ARMS) + 0.5) * (N / _MOST_ARMS)).astype(np.int64)]
+    taken = order[((np.arange(most) + 0.5) * (N / most)).astype(np.int64)]
     return Counts(counts.visits[taken], counts.good[taken])
 
 
