@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from os import PathLike
@@ -73,7 +72,6 @@ class Store:
     def __init__(self, url: str | PathLike[str] | None = None) -> None:
         self._database = Database(None if url is None else str(url))
         self.url = self._database.url
-        weakref.finalize(self, self._database.engine.dispose)  # connections do not outlive it
         prepare(self._database)
 
     def __repr__(self) -> str:
