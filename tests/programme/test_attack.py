@@ -13,7 +13,7 @@ from scipy import stats
 
 import meritfair as mf
 from meritfair.programme import Outcomes, People, Programme
-from meritfair.programme.lottery import ONE
+from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.records import records
 from meritfair.programme.work import Work
 
@@ -128,8 +128,9 @@ def test_a_draw_that_was_lost_is_made_again_the_same(tmp_path: Path, monkeypatch
 def test_a_public_value_must_not_exist_when_it_is_named(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from datetime import UTC, datetime, timedelta
 
-    from meritfair.programme import randomness, work
-    from meritfair.programme.randomness import next_round
+    from meritfair.programme import work
+    from meritfair.programme.ledger import randomness
+    from meritfair.programme.ledger.randomness import next_round
 
     calls = mf.programme.open(store_url, "calls")
     calls.create(K, POLICY)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from meritfair import InputError
-from meritfair.programme.lottery import ONE, Stream, draw_once, whole_chances
+from meritfair.programme.ledger.lottery import ONE, Stream, draw_once, whole_chances
 
 
 def seed(number: int) -> bytes:

@@ -16,9 +16,9 @@ import meritfair as mf
 from meritfair import InputError
 from meritfair.policies.plans import Lottery
 from meritfair.programme import Outcomes, Part, People, Programme, Trial
-from meritfair.programme.estimating import Bound, bound_by_merit
-from meritfair.programme.person import PersonReport, person_of
-from meritfair.programme.person_page import person_page, write_person_page
+from meritfair.programme.showing.estimating import Bound, bound_by_merit
+from meritfair.programme.showing.person import PersonReport, person_of
+from meritfair.programme.showing.person_page import person_page, write_person_page
 from meritfair.programme.work import Work
 from programme.clinics import clinic
 

@@ -12,7 +12,7 @@ from meritfair import InputError
 from meritfair.policies.registry import names as policy_names
 from meritfair.policies.registry import policy_class
 from meritfair.programme import KeyConflictError, Outcomes, Part, People, Programme, Trial
-from meritfair.programme.lottery import ONE
+from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.planning import Known
 from meritfair.programme.records import records
 from meritfair.programme.work import Work

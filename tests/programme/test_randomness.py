@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from meritfair.core.errors import InputError
-from meritfair.programme import randomness
+from meritfair.programme.ledger import randomness
 from reference import rfc3797
 
 # Rounds of quicknet as api.drand.sh serves them, and as public repositories quote them: 1000 in several of drand's

@@ -15,17 +15,17 @@ import meritfair as mf
 from meritfair import InputError
 from meritfair.core.arrays import BoolArray
 from meritfair.programme import Outcomes, Part, People, Programme, Trial, rounds
-from meritfair.programme import report_sections as sections
-from meritfair.programme.happenings import Happenings, policy_words
-from meritfair.programme.lottery import ONE
+from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.records import Records, records
-from meritfair.programme.report import ProgrammeReport, report_of
-from meritfair.programme.report_page import check_section, report_page, settings_section, write_report_page
-from meritfair.programme.report_sections import MOST_PEOPLE
-from meritfair.programme.report_words import effect_words, waits_words
-from meritfair.programme.tallying import Standings
-from meritfair.programme.trial_page import trial_sections
-from meritfair.programme.trial_tables import wilson
+from meritfair.programme.showing import report_sections as sections
+from meritfair.programme.showing.happenings import Happenings, policy_words
+from meritfair.programme.showing.report import ProgrammeReport, report_of
+from meritfair.programme.showing.report_page import check_section, report_page, settings_section, write_report_page
+from meritfair.programme.showing.report_sections import MOST_PEOPLE
+from meritfair.programme.showing.report_words import effect_words, waits_words
+from meritfair.programme.showing.tallying import Standings
+from meritfair.programme.showing.trial_page import trial_sections
+from meritfair.programme.showing.trial_tables import wilson
 from meritfair.programme.work import Work
 from programme.clinics import clinic
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meritfair import InputError
-from meritfair.programme.canonical import canonical, from_canonical
-from meritfair.programme.rowtable import RowTable, proves
+from meritfair.programme.ledger.canonical import canonical, from_canonical
+from meritfair.programme.ledger.rowtable import RowTable, proves
 
 FIELDS = (("number", "u32"), ("state", "i8"), ("who", "h256"))
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from meritfair.programme import standalone
 from meritfair.programme.enrolling import Assignment
+from meritfair.programme.ledger import standalone
 from meritfair.programme.settings import Part, Settings
 from programme import ledgers
 from programme.ledgers import FIELDS, MADE, ONE, SECRET, Book, canonical, plain, write_table

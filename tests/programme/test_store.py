@@ -17,9 +17,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from meritfair.core.errors import InputError
-from meritfair.programme.database import default_file
-from meritfair.programme.schema import METADATA, VERSIONS
-from meritfair.programme.store import Person, Session, Store, StoreError
+from meritfair.programme.storage.database import default_file
+from meritfair.programme.storage.schema import METADATA, VERSIONS
+from meritfair.programme.storage.store import Person, Session, Store, StoreError
 from programme.servers import Server
 from programme.writers import IDENTITY, NAME, SECRET, bodies, entry, make
 
@@ -307,7 +307,7 @@ def test_threads_can_share_a_store(store: Store) -> None:
 def test_a_fork_does_not_use_its_parents_connections(store_url: str) -> None:
     code = (
         "import os, sys\n"
-        "from meritfair.programme.store import Store\n"
+        "from meritfair.programme.storage.store import Store\n"
         "store = Store(sys.argv[1])\n"
         "store.names()\n"
         "for child in [os.fork() for _ in range(1)]:\n"
@@ -343,7 +343,7 @@ def test_what_is_up_to_date_is_opened_without_alembic(store_url: str) -> None:
     code = (
         "import sys, meritfair.programme\n"
         "assert 'sqlalchemy' not in sys.modules\n"
-        "from meritfair.programme.store import Store\n"
+        "from meritfair.programme.storage.store import Store\n"
         "print(Store(sys.argv[1]).names(), 'alembic' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code, store_url], capture_output=True, text=True)

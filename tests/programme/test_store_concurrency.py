@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from meritfair.core.errors import InputError
-from meritfair.programme.store import Session, Store
+from meritfair.programme.storage.store import Session, Store
 from programme.servers import Server
 from programme.writers import (
     FULL,
@@ -100,7 +100,7 @@ def test_what_is_acknowledged_survives_kill_9(store_url: str) -> None:
 def test_what_is_acknowledged_survives_kill_9_with_the_write_ahead_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("meritfair.programme.database.WAL_SINCE", (3, 0, 0))
+    monkeypatch.setattr("meritfair.programme.storage.database.WAL_SINCE", (3, 0, 0))
     survive_kills(str(tmp_path / "x.db"), wal=True)
 
 
@@ -181,7 +181,7 @@ def test_sqlite_uses_its_write_ahead_log_where_that_is_safe(tmp_path: Path, monk
         connection.close()
         return found
 
-    monkeypatch.setattr("meritfair.programme.database.WAL_SINCE", (3, 0, 0))
+    monkeypatch.setattr("meritfair.programme.storage.database.WAL_SINCE", (3, 0, 0))
     url = str(tmp_path / "x.db")
     make(url)
     assert mode() == "wal"
@@ -193,7 +193,7 @@ def test_sqlite_uses_its_write_ahead_log_where_that_is_safe(tmp_path: Path, monk
         assert list(before.entries()) == []
     store.backup(tmp_path / "copy.db")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "x.db"]
-    monkeypatch.setattr("meritfair.programme.database.WAL_SINCE", (9, 0, 0))  # an older SQLite on the same file
+    monkeypatch.setattr("meritfair.programme.storage.database.WAL_SINCE", (9, 0, 0))  # an older SQLite on the same file
     assert Store(url).check() == []
     assert mode() != "wal"
 

@@ -22,10 +22,10 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
-from meritfair.programme.database import Database
-from meritfair.programme.schema import HEAD, METADATA
-from meritfair.programme.store import Store, StoreError
-from meritfair.programme.upgrading import MIGRATIONS, upgrade
+from meritfair.programme.storage.database import Database
+from meritfair.programme.storage.schema import HEAD, METADATA
+from meritfair.programme.storage.store import Store, StoreError
+from meritfair.programme.storage.upgrading import MIGRATIONS, upgrade
 from programme.servers import Server
 from programme.writers import (
     FULL,
@@ -225,8 +225,8 @@ def test_a_store_cannot_be_made_where_nothing_can(tmp_path: Path) -> None:
 
 def test_a_store_that_stays_locked_is_told(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make(store_url)
-    monkeypatch.setattr("meritfair.programme.database.PATIENCE", 0.1)
-    monkeypatch.setattr("meritfair.programme.database._WRITING", "SET LOCAL lock_timeout = '100ms'")
+    monkeypatch.setattr("meritfair.programme.storage.database.PATIENCE", 0.1)
+    monkeypatch.setattr("meritfair.programme.storage.database._WRITING", "SET LOCAL lock_timeout = '100ms'")
     one, other = Store(store_url), Store(store_url)
     with one.writing(NAME) as session:
         with pytest.raises(StoreError, match="kept the database locked"), other.writing(NAME):

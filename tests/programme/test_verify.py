@@ -13,11 +13,11 @@ import pytest
 
 import meritfair as mf
 from meritfair.programme import Outcomes, Store
-from meritfair.programme.canonical import canonical, sha256
 from meritfair.programme.exporting import proof, read_export, write_export
-from meritfair.programme.ledger import Entry
-from meritfair.programme.rowtable import RowTable
-from meritfair.programme.standalone import check
+from meritfair.programme.ledger.canonical import canonical, sha256
+from meritfair.programme.ledger.entries import Entry
+from meritfair.programme.ledger.rowtable import RowTable
+from meritfair.programme.ledger.standalone import check
 from meritfair.programme.verifying import verify
 from meritfair.programme.work import Work
 from programme.clinics import Clinic, clinic

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from meritfair import InputError
 from meritfair.core.arrays import FloatArray
-from meritfair.programme.waits import (
+from meritfair.programme.showing.waits import (
     Wait,
     allowing_for,
     in_rows,

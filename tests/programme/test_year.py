@@ -23,7 +23,7 @@ import pytest
 import meritfair as mf
 from meritfair.cli import main
 from meritfair.model.benefit import benefit
-from meritfair.programme.estimating import PartEstimates
+from meritfair.programme.showing.estimating import PartEstimates
 from meritfair.programme.work import Work
 
 FULL = os.environ.get("MERITFAIR_FULL") == "1"

@@ -18,9 +18,9 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from meritfair.programme import database
-from meritfair.programme.store import Session, Store, StoreError
-from meritfair.programme.upgrading import upgrade
+from meritfair.programme.storage import database
+from meritfair.programme.storage.store import Session, Store, StoreError
+from meritfair.programme.storage.upgrading import upgrade
 
 FULL = os.environ.get("MERITFAIR_FULL") == "1"  # as often as promised, not only as often as there is time for
 _DIALECT = "sqlalchemy.dialects.postgresql.psycopg"
@@ -32,7 +32,7 @@ def processes() -> BaseContext:
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["meritfair.programme.store", "alembic.command", "psycopg", _DIALECT])
+    context.set_forkserver_preload(["meritfair.programme.storage.store", "alembic.command", "psycopg", _DIALECT])
     return context
 
 

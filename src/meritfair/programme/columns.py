@@ -26,7 +26,7 @@ import numpy as np
 from meritfair.core.arrays import AnyArray
 
 if TYPE_CHECKING:
-    from meritfair.programme.store import Session
+    from meritfair.programme.storage.store import Session
 
 _TYPES = {"here": "u1", "away": "u1", "joined": "<i4", "part": "u1", "account": "<i8", "seen": "i1"}
 _FILL = {"group": -1, "seen": -1}

@@ -22,11 +22,11 @@ import numpy as np
 
 from meritfair.core.arrays import IntArray
 from meritfair.core.errors import InputError
-from meritfair.programme.canonical import canonical, sha256
 from meritfair.programme.columns import level_column
 from meritfair.programme.inputs import ParticipantError, People
-from meritfair.programme.ledger import Entry
-from meritfair.programme.lottery import Stream
+from meritfair.programme.ledger.canonical import canonical, sha256
+from meritfair.programme.ledger.entries import Entry
+from meritfair.programme.ledger.lottery import Stream
 from meritfair.programme.settings import Settings
 from meritfair.programme.state import State
 from meritfair.programme.work import Work

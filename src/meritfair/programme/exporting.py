@@ -18,11 +18,11 @@ import numpy as np
 
 from meritfair.core.errors import FileError, InputError
 from meritfair.core.storage import check_readable, naming, write_text, write_whole
-from meritfair.programme.canonical import sha256
-from meritfair.programme.ledger import Entry
+from meritfair.programme.ledger.canonical import sha256
+from meritfair.programme.ledger.entries import Entry
+from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.reporting import Receipt, receipt
-from meritfair.programme.rowtable import RowTable
-from meritfair.programme.store import Session, Store
+from meritfair.programme.storage.store import Session, Store
 from meritfair.programme.work import Work
 
 LEDGER, TABLES, PRIVATE, HEAD, VERIFIER = "ledger.jsonl", "tables", "private.json", "head.txt", "verify.py"
@@ -71,7 +71,7 @@ def write_export(session: Session, folder: Path, anonymous: bool) -> Path:
 
 def verifier_source() -> str:
     """Return the source of the verifier that goes with exports."""
-    return (resources.files("meritfair.programme") / "standalone.py").read_text(encoding="utf-8")
+    return (resources.files("meritfair.programme.ledger") / "standalone.py").read_text(encoding="utf-8")
 
 
 def _private(session: Session) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _private(session: Session) -> dict[str, Any]:
 
 def read_export(store: Store, name: str | None, folder: Path) -> Receipt:
     """Make a programme of an export, with the same entries and so the same head."""
-    from meritfair.programme.standalone import check
+    from meritfair.programme.ledger.standalone import check
 
     for file in (LEDGER, PRIVATE):
         check_readable(folder / file)

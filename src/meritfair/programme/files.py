@@ -207,6 +207,7 @@ def write_list(path: str | PathLike[str], drawn: Round) -> None:
     people = drawn.people
     columns: dict[str, list[Any]] = {name: [None] * len(people) for name in LIST}
     columns |= {"round": [drawn.number] * len(people), **_columns(people)}
+    columns |= {name: [float(f"{number:.6g}") for number in columns[name]] for name in ("due", "chance")}  # to be read
     write_table(path, "draws", columns)
 
 
@@ -217,10 +218,4 @@ def write_preview(path: str | PathLike[str], people: Sequence[Drawn]) -> None:
 
 
 def _columns(people: Sequence[Drawn]) -> dict[str, list[Any]]:
-    texts = {name: [getattr(each, name) for each in people] for name in ("id", "group", "staff")}
-    return texts | {name: [_short(getattr(each, name)) for each in people] for name in ("due", "chance")}
-
-
-def _short(number: float) -> float:
-    """Return a number with as many digits as people read; the ledger has all."""
-    return float(f"{number:.6g}")
+    return {name: [getattr(each, name) for each in people] for name in ("id", "group", "staff", "due", "chance")}

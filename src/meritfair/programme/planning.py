@@ -24,9 +24,9 @@ from meritfair.policies.plans import Plan, check_plan
 from meritfair.policies.timed import with_accounts
 from meritfair.policies.track import NOTHING, gaps_of, is_complete, last_known, parts, slot
 from meritfair.policies.view import View
-from meritfair.programme.canonical import sha256
 from meritfair.programme.columns import UNKNOWN
-from meritfair.programme.lottery import ONE, whole_chances
+from meritfair.programme.ledger.canonical import sha256
+from meritfair.programme.ledger.lottery import ONE, whole_chances
 from meritfair.programme.state import State
 
 

@@ -24,20 +24,20 @@ from meritfair.core.progress import Progress
 from meritfair.datasets.logs import StateLog
 from meritfair.model.rules import Rules
 from meritfair.programme import enrolling, reporting, rounds
-from meritfair.programme.canonical import canonical, sha256
 from meritfair.programme.inputs import Outcomes, People, check_ids
+from meritfair.programme.ledger.canonical import canonical, sha256
 from meritfair.programme.planning import PlannedRound
 from meritfair.programme.reporting import Receipt, receipt
 from meritfair.programme.rounds import Drawn, Round
 from meritfair.programme.settings import FLOOR, RECOMMENDED, Part, Settings, Trial
 from meritfair.programme.state import CLOSED
 from meritfair.programme.status import Status, status_of
-from meritfair.programme.store import Store
+from meritfair.programme.storage.store import Store
 from meritfair.programme.work import Work, check_by, versions
 
 if TYPE_CHECKING:
-    from meritfair.programme.person import PersonReport
-    from meritfair.programme.report import ProgrammeReport
+    from meritfair.programme.showing.person import PersonReport
+    from meritfair.programme.showing.report import ProgrammeReport
     from meritfair.programme.verifying import Verification
 
 
@@ -363,7 +363,7 @@ class Programme:
         round : int, optional
             As it was known after this round; by default as it is known now.
         """
-        from meritfair.programme.person import person_of
+        from meritfair.programme.showing.person import person_of
 
         with self.store.reading(self.name) as session:
             return person_of(Work(session), id_, round=round)
@@ -376,7 +376,7 @@ class Programme:
         alpha : float
             The probability that fair draws ever raise an alarm.
         """
-        from meritfair.programme.report import report_of
+        from meritfair.programme.showing.report import report_of
 
         with self.store.reading(self.name) as session:
             return report_of(Work(session), alpha=alpha)

@@ -10,7 +10,7 @@ from meritfair.auditing.log import DrawLog
 from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 from meritfair.core.errors import InputError
 from meritfair.datasets.logs import StateLog
-from meritfair.programme.lottery import ONE
+from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.rounds import committed
 from meritfair.programme.state import COMMITTED
 from meritfair.programme.work import Work

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from meritfair.core.checks import check_whole
 from meritfair.programme.columns import Columns
-from meritfair.programme.ledger import Entry
-from meritfair.programme.rowtable import RowTable
+from meritfair.programme.ledger.entries import Entry
+from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.state import State
 from meritfair.programme.work import Work
 

@@ -16,8 +16,8 @@ import numpy as np
 from meritfair.core.arrays import BoolArray, IntArray
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
-from meritfair.programme.canonical import sha256
 from meritfair.programme.inputs import Outcomes, ParticipantError
+from meritfair.programme.ledger.canonical import sha256
 from meritfair.programme.state import COMMITTED, FORGOTTEN
 from meritfair.programme.work import Work
 

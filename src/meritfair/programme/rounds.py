@@ -11,13 +11,13 @@ import numpy as np
 from meritfair.core.arrays import BoolArray, IntArray
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
-from meritfair.programme import randomness
 from meritfair.programme.enrolling import set_away
 from meritfair.programme.inputs import Outcomes
-from meritfair.programme.ledger import Entry, make_table
-from meritfair.programme.lottery import DESIGN, ONE, Stream, draw_once
+from meritfair.programme.ledger import randomness
+from meritfair.programme.ledger.entries import Entry, make_table
+from meritfair.programme.ledger.lottery import DESIGN, ONE, Stream, draw_once
+from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.planning import PlannedRound, plan_round, unknown_states
-from meritfair.programme.rowtable import RowTable
 from meritfair.programme.state import CLOSED, COMMITTED, OPEN
 from meritfair.programme.work import Work, versions
 

@@ -15,8 +15,8 @@ import numpy as np
 from meritfair.core.arrays import AnyArray, BoolArray, IntArray
 from meritfair.core.errors import InputError
 from meritfair.programme.columns import UNKNOWN, Columns
-from meritfair.programme.ledger import Entry
-from meritfair.programme.rowtable import RowTable
+from meritfair.programme.ledger.entries import Entry
+from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.settings import Settings
 
 CLOSED, COMMITTED, OPEN = "closed", "committed", "open"  # the phases of a round

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meritfair.model.rules import budget_text
-from meritfair.programme.lottery import ONE
+from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.state import CLOSED, COMMITTED, OPEN
 from meritfair.programme.work import Work
 

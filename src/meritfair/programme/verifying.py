@@ -20,18 +20,18 @@ import numpy as np
 from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.progress import Progress, following
 from meritfair.core.texts import several
-from meritfair.programme import randomness
-from meritfair.programme.canonical import sha256
 from meritfair.programme.columns import Columns, StoredColumns
 from meritfair.programme.enrolling import Assignment, _strata
-from meritfair.programme.ledger import NO_HASH, Entry
-from meritfair.programme.lottery import DESIGN, ONE
+from meritfair.programme.ledger import randomness
+from meritfair.programme.ledger.canonical import sha256
+from meritfair.programme.ledger.entries import NO_HASH, Entry
+from meritfair.programme.ledger.lottery import DESIGN, ONE
+from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.planning import plan_round, unknown_states
 from meritfair.programme.reporting import note_hash
 from meritfair.programme.rounds import drawn_rows
-from meritfair.programme.rowtable import RowTable
 from meritfair.programme.state import State
-from meritfair.programme.store import Session
+from meritfair.programme.storage.store import Session
 from meritfair.programme.work import versions
 
 _NEAR = 1e-9  # of exposures that another version works out

@@ -15,13 +15,13 @@ import meritfair
 from meritfair.core.arrays import IntArray
 from meritfair.core.checks import check_known
 from meritfair.core.errors import InputError
-from meritfair.programme.canonical import canonical
 from meritfair.programme.columns import StoredColumns
 from meritfair.programme.inputs import ParticipantError
-from meritfair.programme.ledger import Entry, make_table, now
-from meritfair.programme.rowtable import RowTable
+from meritfair.programme.ledger.canonical import canonical
+from meritfair.programme.ledger.entries import Entry, make_table, now
+from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.state import State
-from meritfair.programme.store import Session
+from meritfair.programme.storage.store import Session
 
 _PSEUDONYM = re.compile("p-[0-9a-f]{20}")
 _SECRET = 32  # bytes; what follows them is the key of pseudonyms

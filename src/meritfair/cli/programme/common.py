@@ -95,7 +95,7 @@ def check_name(name: str) -> str:
 def open_programme(store: str | None, name: str | None, *, new: bool = False) -> Programme:
     """Open a programme; only a new one may make its store."""
     from meritfair.programme import open as open_
-    from meritfair.programme.database import Database
+    from meritfair.programme.storage.database import Database
 
     if not new:
         database = Database(store)

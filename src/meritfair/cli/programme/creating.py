@@ -146,7 +146,7 @@ class CreateOptions:
     def _trial(self, protocol: Path) -> dict[str, Any]:
         """Return the arms of a trial, and what is fixed of it."""
         from meritfair.core.storage import check_readable
-        from meritfair.programme.canonical import sha256
+        from meritfair.programme.ledger.canonical import sha256
         from meritfair.programme.settings import Trial
 
         if not self.arm or len(self.arm) < 2:

@@ -166,14 +166,14 @@ def _in_an_hour() -> str:
     """Return the round of drand that is published in an hour."""
     from datetime import UTC, datetime, timedelta
 
-    from meritfair.programme.randomness import next_round
+    from meritfair.programme.ledger.randomness import next_round
 
     return f"drand quicknet round {next_round(datetime.now(UTC) + timedelta(hours=1))}"
 
 
 def _show_source(drawn: Round) -> None:
     """Say what a round that is committed waits for."""
-    from meritfair.programme.randomness import appears_at, parse_source
+    from meritfair.programme.ledger.randomness import appears_at, parse_source
 
     time = appears_at(parse_source(drawn.source))
     when = "" if time is None else f", which is published at {time:%Y-%m-%d %H:%M:%S} UTC"

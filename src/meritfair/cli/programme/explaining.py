@@ -14,10 +14,10 @@ from meritfair.cli.show import Files, check_html, check_out, print_note, print_t
 from meritfair.core.progress import bar
 
 if TYPE_CHECKING:
-    from meritfair.programme.person import PersonReport
-    from meritfair.programme.person_history import PersonRound
-    from meritfair.programme.report import ProgrammeReport
-    from meritfair.programme.tallying import Tally
+    from meritfair.programme.showing.person import PersonReport
+    from meritfair.programme.showing.person_history import PersonRound
+    from meritfair.programme.showing.report import ProgrammeReport
+    from meritfair.programme.showing.tallying import Tally
 
 PERSON_EXAMPLES = """Why was she not called? In words, and as a page to print and hand over:
 
@@ -41,8 +41,8 @@ def person(
     as_json: JsonOption = False,
 ) -> None:
     """Say why someone was called or not: what was seen, what they are due, their account, every round."""
-    from meritfair.programme.person import person_of
-    from meritfair.programme.person_page import write_person_page
+    from meritfair.programme.showing.person import person_of
+    from meritfair.programme.showing.person_page import write_person_page
 
     check_html(html)
     programme, files = which.open(), Files(html)
@@ -86,8 +86,8 @@ def audit(
     It is valid after every round: fair draws ever raise a false alarm with probability at most alpha.
     """
     from meritfair.core.checks import check_number
-    from meritfair.programme.report import report_of
-    from meritfair.programme.report_page import write_report_page
+    from meritfair.programme.showing.report import report_of
+    from meritfair.programme.showing.report_page import write_report_page
 
     check_number("alpha", alpha, 0.0, 1.0, open_ends=True)
     check_html(html)
@@ -112,7 +112,7 @@ def _write_people(found: ProgrammeReport, path: Path) -> None:
 
 
 def _show_audit(found: ProgrammeReport) -> None:
-    from meritfair.programme.report_words import effect_words, waits_words
+    from meritfair.programme.showing.report_words import effect_words, waits_words
 
     print_note(found.verdict, style="bold")
     groups = found.groups

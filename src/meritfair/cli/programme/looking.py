@@ -53,7 +53,7 @@ def _rows(found: Status) -> list[list[str]]:
 
 def list_(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """List the programmes of a store."""
-    from meritfair.programme.database import Database
+    from meritfair.programme.storage.database import Database
 
     database, rows = Database(store), list[dict[str, Any]]()
     if database.is_sqlite and not database.file.exists():

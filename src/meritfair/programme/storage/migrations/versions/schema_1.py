@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from meritfair.programme.schema import checksum
+from meritfair.programme.storage.schema import checksum
 
 revision = "1"
 down_revision = None

@@ -10,7 +10,7 @@ import numpy as np
 
 from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.model.benefit import benefit
-from meritfair.programme.estimating import LEVEL, PartEstimates
+from meritfair.programme.showing.estimating import LEVEL, PartEstimates
 from meritfair.programme.state import State
 
 _DRAWS = 200

@@ -14,10 +14,10 @@ import numpy as np
 
 from meritfair.model.rules import Rules
 from meritfair.programme.columns import UNKNOWN
-from meritfair.programme.ledger import NO_HASH, Entry
-from meritfair.programme.lottery import ONE
+from meritfair.programme.ledger.entries import NO_HASH, Entry
+from meritfair.programme.ledger.lottery import ONE
+from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.replaying import entries_of
-from meritfair.programme.rowtable import RowTable
 from meritfair.programme.state import FORGOTTEN
 from meritfair.programme.work import Work
 

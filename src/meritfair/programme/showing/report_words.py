@@ -11,8 +11,8 @@ from meritfair.core.arrays import FloatArray
 from meritfair.core.texts import several
 from meritfair.effects.report import Effect
 from meritfair.effects.sequence import LEAST
-from meritfair.programme.report import ProgrammeReport
-from meritfair.programme.wording import draws, percent, points, times
+from meritfair.programme.showing.report import ProgrammeReport
+from meritfair.programme.showing.wording import draws, percent, points, times
 
 _MANY = 0.1  # overrides, as a part of all who were reached, that a board should ask about
 _SHIFT = 0.05  # by how much a group's part of those reached may differ from its part of the draws

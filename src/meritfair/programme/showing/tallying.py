@@ -10,9 +10,9 @@ import numpy as np
 
 from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.core.tables import rows_of
-from meritfair.programme.lottery import ONE
+from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.records import Records
-from meritfair.programme.waits import in_rows, probabilities_of_waits, running_waits
+from meritfair.programme.showing.waits import in_rows, probabilities_of_waits, running_waits
 
 _NEAR = 1e-6  # draws: as the audit allows for
 

@@ -10,10 +10,10 @@ import numpy as np
 from meritfair.core.arrays import IntArray
 from meritfair.core.figures import evenly, new_figure
 from meritfair.effects.report import Effect
-from meritfair.programme.figure_parts import BLUE, GREEN, GREY, ORANGE, PALE, accounts_axis, short, whole_rounds
-from meritfair.programme.learned import LearnedGroup
-from meritfair.programme.report import ProgrammeReport
-from meritfair.programme.trial_tables import TrialTables
+from meritfair.programme.showing.figure_parts import BLUE, GREEN, GREY, ORANGE, PALE, accounts_axis, short, whole_rounds
+from meritfair.programme.showing.learned import LearnedGroup
+from meritfair.programme.showing.report import ProgrammeReport
+from meritfair.programme.showing.trial_tables import TrialTables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,12 +7,12 @@ from os import PathLike
 import meritfair
 from meritfair.core.pages import Page, PageSection, PageTable, write_page
 from meritfair.core.texts import printable
-from meritfair.programme import report_sections as sections
-from meritfair.programme.happenings import policy_words
-from meritfair.programme.report import ProgrammeReport
-from meritfair.programme.report_words import accounts_words
-from meritfair.programme.trial_page import trial_sections
-from meritfair.programme.wording import day, percent
+from meritfair.programme.showing import report_sections as sections
+from meritfair.programme.showing.happenings import policy_words
+from meritfair.programme.showing.report import ProgrammeReport
+from meritfair.programme.showing.report_words import accounts_words
+from meritfair.programme.showing.trial_page import trial_sections
+from meritfair.programme.showing.wording import day, percent
 
 _HOW_TO_READ = (
     "Due: the chance of being drawn that the rules of the programme give a person in a round. Given: the chance that "

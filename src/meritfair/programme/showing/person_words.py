@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from meritfair.core.texts import several
-from meritfair.programme.person import NextDraw, PersonReport
-from meritfair.programme.person_history import PersonRound
-from meritfair.programme.wording import day, draws, percent, points, times
+from meritfair.programme.showing.person import NextDraw, PersonReport
+from meritfair.programme.showing.person_history import PersonRound
+from meritfair.programme.showing.wording import day, draws, percent, points, times
 
 _TOLERANCE = 5e-4  # of chances that are shown alike
 

@@ -108,7 +108,7 @@ def _is_of_a_driver(error: BaseException) -> bool:
     """Return whether an error was raised by a statement, and not by what is done with its rows."""
     *_, (frame, _) = walk_tb(error.__traceback__)
     return str(frame.f_globals["__name__"]).startswith(
-        ("sqlalchemy.", "meritfair.programme.database", "sqlite3", "psycopg")
+        ("sqlalchemy.", "meritfair.programme.storage.database", "sqlite3", "psycopg")
     )
 
 

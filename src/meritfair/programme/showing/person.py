@@ -16,13 +16,13 @@ from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
 from meritfair.policies.plans import Lottery
 from meritfair.programme.columns import UNKNOWN
-from meritfair.programme.estimating import LEVEL, Bound, PartEstimates, bound_by_merit
-from meritfair.programme.lottery import ONE
-from meritfair.programme.person_history import History, PersonRound, Stay
+from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.planning import plan_round, unknown_states
 from meritfair.programme.replaying import end_of_round, state_before
+from meritfair.programme.showing.estimating import LEVEL, Bound, PartEstimates, bound_by_merit
+from meritfair.programme.showing.person_history import History, PersonRound, Stay
+from meritfair.programme.showing.waits import Wait, wait_of
 from meritfair.programme.state import CLOSED, State
-from meritfair.programme.waits import Wait, wait_of
 from meritfair.programme.work import Work
 
 
@@ -212,7 +212,7 @@ class PersonReport:
 
     def sentences(self) -> list[str]:
         """Return in plain sentences why they were called in the last round or not, and how they fare in general."""
-        from meritfair.programme.person_words import sentences_of
+        from meritfair.programme.showing.person_words import sentences_of
 
         return sentences_of(self)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from meritfair.core.pages import Drawing, PageSection, PageTable, svg
 from meritfair.core.texts import printable
-from meritfair.programme.report_figure import plot_course
-from meritfair.programme.trial_tables import TrialTables
-from meritfair.programme.wording import day, percent, points
+from meritfair.programme.showing.report_figure import plot_course
+from meritfair.programme.showing.trial_tables import TrialTables
+from meritfair.programme.showing.wording import day, percent, points
 
 _MOST_ROUNDS = 60
 

@@ -9,11 +9,11 @@ import meritfair
 from meritfair.core.figures import new_figure
 from meritfair.core.pages import Drawing, Page, PageSection, PageTable, svg, write_page
 from meritfair.core.texts import printable, several
-from meritfair.programme.figure_parts import BLUE, ORANGE, accounts_axis
-from meritfair.programme.person import PersonReport
-from meritfair.programme.person_history import Correction, PersonRound
-from meritfair.programme.person_words import last_round, paragraphs
-from meritfair.programme.wording import day, percent, signed, state_word
+from meritfair.programme.showing.figure_parts import BLUE, ORANGE, accounts_axis
+from meritfair.programme.showing.person import PersonReport
+from meritfair.programme.showing.person_history import Correction, PersonRound
+from meritfair.programme.showing.person_words import last_round, paragraphs
+from meritfair.programme.showing.wording import day, percent, signed, state_word
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -27,7 +27,7 @@ from sqlalchemy import event
 from sqlalchemy.pool import NullPool
 
 from meritfair.core.errors import InputError, MissingExtraError
-from meritfair.programme.store_errors import StoreError, explaining
+from meritfair.programme.storage.store_errors import StoreError, explaining
 
 PATIENCE = 60  # seconds that a transaction waits for another one
 WAL_SINCE = (3, 51, 3)

@@ -17,8 +17,8 @@ from zlib import crc32
 import sqlalchemy as sa
 
 from meritfair.core.errors import InputError
-from meritfair.programme.schema import PERSON, check_texts
-from meritfair.programme.store_errors import damaged
+from meritfair.programme.storage.schema import PERSON, check_texts
+from meritfair.programme.storage.store_errors import damaged
 
 _AT_ONCE = 10_000  # rows or values in one statement
 _FEW = 8  # whoever asks for more than one in so many reads all: that is faster than to look each up

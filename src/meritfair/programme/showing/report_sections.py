@@ -11,10 +11,10 @@ from meritfair.core.pages import Drawing, PageSection, PageTable, svg
 from meritfair.core.texts import printable, several
 from meritfair.effects.page import cells as effect_cells
 from meritfair.effects.page import headings as effect_headings
-from meritfair.programme import report_words as words
-from meritfair.programme.report import ProgrammeReport
-from meritfair.programme.report_figure import plot_effect, plot_evidence, plot_groups, plot_learned
-from meritfair.programme.wording import percent, points, signed
+from meritfair.programme.showing import report_words as words
+from meritfair.programme.showing.report import ProgrammeReport
+from meritfair.programme.showing.report_figure import plot_effect, plot_evidence, plot_groups, plot_learned
+from meritfair.programme.showing.wording import percent, points, signed
 
 MOST_PEOPLE = 50
 _MOST_WAITS = 15

@@ -1,10 +1,10 @@
-"""What alembic runs to change the tables of a store: `meritfair.programme.upgrading` hands it a connection."""
+"""What alembic runs to change the tables of a store: `meritfair.programme.storage.upgrading` hands it a connection."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from meritfair.programme.schema import METADATA, VERSIONS
+from meritfair.programme.storage.schema import METADATA, VERSIONS
 
 # Both databases can undo changes of tables. The transaction is the caller's, so that all scripts are applied or none.
 context.configure(

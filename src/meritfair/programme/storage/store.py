@@ -7,7 +7,7 @@ What holds, whatever is killed or unplugged:
   read, change and write.
 - *In order*: entries are numbered without gaps, and the database refuses to edit or delete one.
 - *One state*: `Store.reading` shows the programme as it was at one time, whoever writes meanwhile.
-- *Nothing wrong unnoticed*: what is read is checked, and damage is named (`meritfair.programme.schema`).
+- *Nothing wrong unnoticed*: what is read is checked, and damage is named (`meritfair.programme.storage.schema`).
 
 A session is for one thread, and short: SQLite's readers can make a writer wait. Do not write while reading in the same
 thread.
@@ -26,14 +26,14 @@ import sqlalchemy as sa
 
 from meritfair.core.errors import InputError
 from meritfair.core.storage import write_whole
-from meritfair.programme.checked_rows import ProgrammeRow
-from meritfair.programme.database import Database
-from meritfair.programme.people import Person as Person
-from meritfair.programme.schema import PROGRAMME, STORE, check_texts, checksum
-from meritfair.programme.session import Session as Session
-from meritfair.programme.store_errors import StoreError as StoreError
-from meritfair.programme.store_errors import damaged, explaining
-from meritfair.programme.upgrading import prepare
+from meritfair.programme.storage.checked_rows import ProgrammeRow
+from meritfair.programme.storage.database import Database
+from meritfair.programme.storage.people import Person as Person
+from meritfair.programme.storage.schema import PROGRAMME, STORE, check_texts, checksum
+from meritfair.programme.storage.session import Session as Session
+from meritfair.programme.storage.store_errors import StoreError as StoreError
+from meritfair.programme.storage.store_errors import damaged, explaining
+from meritfair.programme.storage.upgrading import prepare
 
 
 class Store:

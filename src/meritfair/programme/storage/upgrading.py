@@ -10,9 +10,9 @@ from threading import Lock
 
 import sqlalchemy as sa
 
-from meritfair.programme.database import Database, new_file, sqlite_engine
-from meritfair.programme.schema import HEAD, VERSIONS
-from meritfair.programme.store_errors import StoreError, explaining
+from meritfair.programme.storage.database import Database, new_file, sqlite_engine
+from meritfair.programme.storage.schema import HEAD, VERSIONS
+from meritfair.programme.storage.store_errors import StoreError, explaining
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x4D465052  # of PostgreSQL, for whoever changes the tables

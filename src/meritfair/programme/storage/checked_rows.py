@@ -12,8 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from meritfair.core.errors import InputError
-from meritfair.programme.schema import PROGRAMME, checksum
-from meritfair.programme.store_errors import damaged
+from meritfair.programme.storage.schema import PROGRAMME, checksum
+from meritfair.programme.storage.store_errors import damaged
 
 _LEVEL = 1  # of zlib: much faster than the default, and a little larger
 

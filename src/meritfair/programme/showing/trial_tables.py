@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from meritfair.core.arrays import BoolArray, FloatArray, IntArray
-from meritfair.programme.happenings import Happenings, plain_change, policy_words
-from meritfair.programme.lottery import ONE
+from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.records import Records
-from meritfair.programme.tallying import Tally
+from meritfair.programme.showing.happenings import Happenings, plain_change, policy_words
+from meritfair.programme.showing.tallying import Tally
 from meritfair.programme.work import Work
 
 LEVEL = 0.95

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from meritfair.model.rules import Rules, budget_text
-from meritfair.programme.ledger import Entry
+from meritfair.programme.ledger.entries import Entry
+from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.replaying import entries_of
-from meritfair.programme.rowtable import RowTable
 from meritfair.programme.settings import Part
 from meritfair.programme.work import Work
 

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from meritfair.core.errors import InputError
-from meritfair.programme.canonical import canonical, from_canonical, sha256
-from meritfair.programme.rowtable import Fields, RowTable
+from meritfair.programme.ledger.canonical import canonical, from_canonical, sha256
+from meritfair.programme.ledger.rowtable import Fields, RowTable
 
 FORMAT = "meritfair-ledger-1"
 NO_HASH = bytes(32)

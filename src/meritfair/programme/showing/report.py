@@ -23,15 +23,15 @@ from meritfair.datasets.logs import StateLog
 from meritfair.datasets.missing import MissingStates, missing_states
 from meritfair.effects.estimate import effect
 from meritfair.effects.report import Effect
-from meritfair.programme.happenings import Happenings, plain_change
-from meritfair.programme.learned import Learned, learned_of
 from meritfair.programme.records import Records, draw_log, names_of, records, state_log
 from meritfair.programme.settings import Settings
+from meritfair.programme.showing.happenings import Happenings, plain_change
+from meritfair.programme.showing.learned import Learned, learned_of
+from meritfair.programme.showing.tallying import Standings, Tally
+from meritfair.programme.showing.trial_tables import TrialTables, trial_tables
+from meritfair.programme.showing.waits import allowing_for
 from meritfair.programme.state import CLOSED
-from meritfair.programme.tallying import Standings, Tally
-from meritfair.programme.trial_tables import TrialTables, trial_tables
 from meritfair.programme.verifying import Verification
-from meritfair.programme.waits import allowing_for
 from meritfair.programme.work import Work, versions
 
 NO_GROUP = "(none)"
@@ -141,7 +141,7 @@ class ProgrammeReport:
     @property
     def verdict(self) -> str:
         """What was found, in a few sentences."""
-        from meritfair.programme.report_words import verdict_of
+        from meritfair.programme.showing.report_words import verdict_of
 
         return verdict_of(self)
 

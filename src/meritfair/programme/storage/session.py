@@ -13,17 +13,17 @@ import numpy.typing as npt
 import sqlalchemy as sa
 
 from meritfair.core.errors import InputError
-from meritfair.programme.checked_rows import CheckedRows, ProgrammeRow, insist
-from meritfair.programme.people import Person, PersonTable
-from meritfair.programme.schema import ANSWER, ENTRY, ENTRY_ROWS, NOTE, VECTOR, check_texts, checksum
-from meritfair.programme.store_errors import StoreError, damaged
+from meritfair.programme.storage.checked_rows import CheckedRows, ProgrammeRow, insist
+from meritfair.programme.storage.people import Person, PersonTable
+from meritfair.programme.storage.schema import ANSWER, ENTRY, ENTRY_ROWS, NOTE, VECTOR, check_texts, checksum
+from meritfair.programme.storage.store_errors import StoreError, damaged
 
 _AT_ONCE = 1000  # entries that are read together
 _ENTRY = [ENTRY.c[name] for name in ("seq", "kind", "time", "digest", "checksum", "data")]
 
 
 class Session(CheckedRows):
-    """What a programme holds, as of one transaction; `meritfair.programme.store.Store` opens it.
+    """What a programme holds, as of one transaction; `meritfair.programme.storage.store.Store` opens it.
 
     Everything that is written belongs to the transaction: all of it is kept, or none. Everything that is read is
     checked against its checksum, and what is said not to be there is really not there; else a `StoreError` names what

@@ -1,0 +1,1 @@
+"""Where programmes are kept: SQLite or PostgreSQL, behind one contract."""
