@@ -58,11 +58,10 @@ def report_page(report: ProgrammeReport) -> Page:
 def _numbers(report: ProgrammeReport) -> dict[str, str]:
     total = report.total
     return {
-        "people who were in a draw": f"{len(report.people):,}",
+        "people": f"{len(report.people):,}",
         "rounds": f"{report.rounds:,}",
         "draws": f"{int(total['drawn']):,}",
         "reached": f"{int(total['reached']):,}",
-        "reached, not drawn": f"{report.overrides.number:,}",
         "states missing": percent(total["missing"] / max(1.0, total["states"])),
     }
 
