@@ -39,7 +39,8 @@ SETTING = Setting(dataset="synthetic", n_arms=5, budget=2, policy="merit-fair", 
 SOURCE = Path(mf.__file__).parent
 # beside all of the lab but spec, tasks and shards
 HARMLESS = {"__init__.py", "core/__init__.py", "simulation/__init__.py", "simulation/plots.py"} | {
-    f"core/{name}.py" for name in ("deprecation", "lazy", "machine", "progress", "storage", "tables", "texts")
+    f"core/{name}.py"
+    for name in ("csv_files", "deprecation", "lazy", "machine", "progress", "storage", "tables", "texts")
 }
 
 

@@ -21,6 +21,7 @@ from meritfair.programme.ledger.standalone import check
 from meritfair.programme.verifying import verify
 from meritfair.programme.work import Work
 from programme.clinics import Clinic, clinic
+from programme.servers import server_folder
 
 
 def played(url: str, rounds: int = 3) -> Clinic:
@@ -198,14 +199,19 @@ def test_what_is_kept_beside_the_ledger_is_compared(store_url: str) -> None:
     assert "the column 'account' that is kept beside the ledger" in str(calls.verify())
 
 
-def test_exports_move_between_databases_with_the_same_head(store_url: str, tmp_path: Path) -> None:
+def test_exports_move_between_databases_with_the_same_head(
+    store_url: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     here = played(store_url)
     calls = here.programme
     folder = calls.export(tmp_path / "out")
     problems, _ = check(folder, [calls.status().head])
     assert problems == []
     assert oct((folder / "private.json").stat().st_mode)[-3:] == "600"
-    moved = mf.programme.open(str(tmp_path / "moved.db"), "calls")
+    other = str(tmp_path / "moved.db")
+    if store_url.startswith("sqlite") and server_folder() is not None:
+        other = request.getfixturevalue("postgresql").fresh_database()
+    moved = mf.programme.open(other, "calls")
     moved.import_(folder)
     assert moved.status() == calls.status()
     assert moved.verify().whole

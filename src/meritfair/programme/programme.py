@@ -63,8 +63,8 @@ class Programme:
     >>> _ = calls.create(budget=1, by="Dr. Osei")
     >>> _ = calls.enrol(mf.programme.People(["Ada", "Bo", "Cy"]), by="Dr. Osei")
     >>> drawn = calls.draw(by="Dr. Osei")
-    >>> len(drawn.ids), [each.chance for each in drawn.people]
-    (1, [0.33333333333303017])
+    >>> len(drawn.ids), round(drawn.people[0].chance, 9)
+    (1, 0.333333333)
     >>> _ = calls.report(mf.programme.Outcomes(drawn.ids, action=[1], after=[1]), by="Dr. Osei")
     >>> calls.close(by="Dr. Osei").round
     1
