@@ -82,6 +82,12 @@ class Columns:
         """Set what was seen in a round."""
         self.put("seen", seen.ravel(), round_)
 
+    def copy(self) -> Columns:
+        """Return the columns as they are now; they are replaced and never changed, so their values are shared."""
+        made = Columns()
+        made._known = dict(self._known)
+        return made
+
     def names(self) -> list[tuple[str, int]]:
         """Return the columns that there are, in order."""
         return sorted(key for key, column in self._known.items() if len(column))

@@ -123,11 +123,11 @@ def _parts(work: Work, numbers: IntArray, levels: Mapping[str, list[str]], codes
         return parts
     strata = state.settings.trial.strata
     new = [[levels[name][codes[name][place]] for name in strata] for place in np.flatnonzero(~back)]
-    parts[~back] = Assignment(work.secret, state.settings, _strata(state)).next(new)
+    parts[~back] = Assignment(work.secret, state.settings, strata_of(state)).next(new)
     return parts
 
 
-def _strata(state: State) -> dict[bytes, int]:
+def strata_of(state: State) -> dict[bytes, int]:
     """Return how many of each stratum were assigned so far."""
     counts = dict[bytes, int]()
     if state.settings.trial is None or not state.people:

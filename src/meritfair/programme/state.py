@@ -57,6 +57,10 @@ class State:
         """Return the small things as plain values."""
         return asdict(self.summary)
 
+    def copy(self) -> State:
+        """Return the state as it is now, which later entries do not change."""
+        return State(self.columns.copy(), self.to_dict())
+
     @property
     def settings(self) -> Settings:
         """The settings in force."""
@@ -107,7 +111,7 @@ class State:
             raise InputError("the programme has ended")
         if (entry.kind == "create") != (entry.seq == 0):
             raise InputError("a ledger begins with the entry that creates the programme, and has no other")
-        getattr(self, f"_{entry.kind}")(entry, table)
+        _TAKE_IN[entry.kind](self, entry, table)
         self.summary.time = entry.time
 
     def _create(self, entry: Entry, _: RowTable | None) -> None:
@@ -261,3 +265,20 @@ class State:
 def _rounds(table: RowTable) -> bool:
     """Whether a table has a row for each round of a participant."""
     return "round" in table.columns
+
+
+_TAKE_IN = {
+    "create": State._create,
+    "history": State._history,
+    "enrol": State._enrol,
+    "withdraw": State._withdraw,
+    "away": State._away,
+    "commit": State._commit,
+    "draw": State._draw,
+    "report": State._report,
+    "correct": State._correct,
+    "close": State._close,
+    "change": State._change,
+    "erase": State._erase,
+    "end": State._end,
+}

@@ -8,7 +8,6 @@ columns that are kept so that the ledger need not be read anew.
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,7 +20,7 @@ from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.progress import Progress, following
 from meritfair.core.texts import several
 from meritfair.programme.columns import Columns, StoredColumns
-from meritfair.programme.enrolling import Assignment, _strata
+from meritfair.programme.enrolling import Assignment, strata_of
 from meritfair.programme.ledger import randomness
 from meritfair.programme.ledger.canonical import sha256
 from meritfair.programme.ledger.entries import NO_HASH, Entry
@@ -195,7 +194,7 @@ class _Replay:
         if entry.body["source"] is not None:
             randomness.check_future(entry.body["source"], datetime.fromisoformat(entry.time))
         self._committed = entry, table
-        self._plans.append(pool.submit(_recomputed, _snapshot(self.state), entry, table))
+        self._plans.append(pool.submit(_recomputed, self.state.copy(), entry, table))
 
     def _check_draw(self, entry: Entry, table: RowTable) -> None:
         assert self._committed is not None
@@ -230,7 +229,7 @@ class _Replay:
             return
         levels = [np.array(entry.body["levels"][name], dtype=object)[table[name][new]] for name in trial.strata]
         strata = list(zip(*levels, strict=True)) if levels else [()] * int(new.sum())
-        assigned = Assignment(self.secret, self.state.settings, _strata(self.state)).next(strata)
+        assigned = Assignment(self.secret, self.state.settings, strata_of(self.state)).next(strata)
         if assigned != table["part"][new].tolist():
             raise InputError("someone is in another part of the trial than follows from the secret")
 
@@ -299,13 +298,6 @@ class _Replay:
             salt = people[number].salt if number in people else b""
             if note_hash(salt or b"", kept.get((seq, number), "")) != note:
                 yield Problem(-1, f"the reason for participant {number} in entry {seq} is not the one that was given")
-
-
-def _snapshot(state: State) -> State:
-    """Return the state as it is now; columns are replaced and never changed, so they need not be copied."""
-    columns = Columns()
-    columns._known = dict(state.columns._known)
-    return State(columns, copy.deepcopy(state.to_dict()))
 
 
 def _recomputed(state: State, entry: Entry, table: RowTable) -> Problem | int:
