@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import secrets
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,3 +30,13 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'programmes.db'}"
     server: Server = request.getfixturevalue("postgresql")
     return server.fresh_database()
+
+
+@pytest.fixture(autouse=True)
+def _same_draws(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Secrets follow from the name of the test: whom a draw favours never decides whether it passes."""
+    rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secrets, "token_bytes", lambda size=32: rng.randbytes(size))
+        patch.setattr(secrets, "token_hex", lambda size=32: rng.randbytes(size).hex())
+        yield

@@ -93,7 +93,7 @@ def found(ledger: Ledger) -> tuple[int, str]:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     url = str(tmp_path_factory.mktemp("ledger") / "calls.db")
-    rng = random.Random(11)  # the same draws each time
+    rng = random.Random(11)  # the same draws each time; this is made before the fixture of each test
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secrets, "token_bytes", rng.randbytes)
         patch.setattr(secrets, "token_hex", lambda size: rng.randbytes(size).hex())
