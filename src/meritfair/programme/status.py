@@ -69,7 +69,7 @@ class Status:
         if self.phase == OPEN:
             missing = self.drawn - self.reported
             return (
-                f"Report on {missing} more who were drawn, or close round {self.round}."
+                f"Report on {missing:,} more who were drawn, or close round {self.round}."
                 if missing
                 else (f"Close round {self.round}.")
             )

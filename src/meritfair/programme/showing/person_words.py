@@ -138,7 +138,7 @@ def _wait(person: PersonReport) -> list[str]:
 
 def _benefit(person: PersonReport) -> str:
     known = person.estimate
-    own = f"{known.worth:.0f} outcomes of their own" if known.worth >= 0.5 else "no outcome of their own"
+    own = f"{several(round(known.worth), 'outcome')} of their own" if known.worth >= 0.5 else "no outcome of their own"
     others = " and on what is known of everyone" if known.pooled else ""
     return (
         f"If {person.id} were reached in every round rather than in none, the share of rounds in the good state would "

@@ -70,10 +70,11 @@ def draws(number: float) -> str:
 
     Examples
     --------
-    >>> draws(1), draws(2.0), draws(0.071)
+    >>> draws(0.999), draws(2.0), draws(0.071)
     ('1 draw', '2 draws', '0.07 draws')
     """
-    return "1 draw" if number == 1 else f"{number:,.2f}".rstrip("0").rstrip(".") + " draws"
+    text = f"{number:,.2f}".rstrip("0").rstrip(".")
+    return f"{text} draw" if text == "1" else f"{text} draws"
 
 
 def day(time: str) -> str:
