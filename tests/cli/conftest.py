@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
-import secrets
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
 
 from meritfair.cli import main
+from same_draws import same_draws as same_draws
 
 
 class Answer(NamedTuple):
@@ -39,13 +37,3 @@ def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
         return Answer(code, captured.out, captured.err)
 
     return run
-
-
-@pytest.fixture(autouse=True)
-def _same_draws(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Secrets follow from the name of the test: whom a draw favours never decides whether it passes."""
-    rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(secrets, "token_bytes", lambda size=32: rng.randbytes(size))
-        patch.setattr(secrets, "token_hex", lambda size=32: rng.randbytes(size).hex())
-        yield

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
-import secrets
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from programme.servers import Server, running_server, server_folder
+from same_draws import same_draws as same_draws
 
 
 @pytest.fixture(scope="session")
@@ -30,13 +28,3 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'programmes.db'}"
     server: Server = request.getfixturevalue("postgresql")
     return server.fresh_database()
-
-
-@pytest.fixture(autouse=True)
-def _same_draws(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Secrets follow from the name of the test: whom a draw favours never decides whether it passes."""
-    rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(secrets, "token_bytes", lambda size=32: rng.randbytes(size))
-        patch.setattr(secrets, "token_hex", lambda size=32: rng.randbytes(size).hex())
-        yield

@@ -74,7 +74,7 @@ def plan_round(state: State, identity: str, states: IntArray, budgets: tuple[int
     drawn = []
     for place, (own, given) in enumerate(zip(state.settings.parts, budgets, strict=True)):
         members = numbers[part[numbers] == place]
-        budget = own.budget[state.summary.round % len(own.budget)] if given is None else given
+        budget = own.budget_in(state.summary.round + 1) if given is None else given
         due[members], chance[members], number = _plan_part(state, identity, place, members, states[members], budget)
         drawn.append(number)
     columns = part[numbers], state.away[numbers].astype(np.int64), states[numbers], due[numbers], chance[numbers]

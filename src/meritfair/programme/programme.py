@@ -25,6 +25,7 @@ from meritfair.datasets.logs import StateLog
 from meritfair.model.rules import Rules
 from meritfair.programme import enrolling, reporting, rounds
 from meritfair.programme.inputs import Outcomes, People, check_ids
+from meritfair.programme.ledger import randomness
 from meritfair.programme.ledger.canonical import canonical, sha256
 from meritfair.programme.planning import PlannedRound
 from meritfair.programme.reporting import Receipt, receipt
@@ -144,11 +145,11 @@ class Programme:
         settings = Settings(own, Rules() if rules is None else rules, forget, used, trial)
         for name in trial.strata if trial is not None else ():
             check_known("feature", name, used, where="strata")
-        secret, identity = secrets.token_bytes(32), secrets.token_hex(16)
+        secret, identity = randomness.new_secret(), secrets.token_hex(16)
         key = secrets.token_bytes(32) if pseudonymise else b""
         with self.store.creating(self._name, identity, secret + key) as session:
             work = Work(session)
-            said = {"name": self._name, "secret": sha256(secret).hex(), "versions": versions()}
+            said = {"name": self._name, "secret": randomness.secret_hash(secret), "versions": versions()}
             work.append("create", {**settings.body(), **said}, None, by)
             if history is not None:
                 _take_in_history(work, history, by)

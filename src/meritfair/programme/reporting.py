@@ -18,11 +18,11 @@ from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
 from meritfair.programme.inputs import Outcomes, ParticipantError
 from meritfair.programme.ledger.canonical import sha256
+from meritfair.programme.ledger.entries import NO_HASH
 from meritfair.programme.state import COMMITTED, FORGOTTEN
 from meritfair.programme.work import Work
 
 _COLUMNS = ("before", "action", "after")  # in the order of what was seen in a round
-_NO_NOTE = bytes(32)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _append(
     salts = (
         {each.number: each.salt for each in work.session.people([int(numbers[row]) for row in notes])} if notes else {}
     )
-    hashes = [_NO_NOTE] * len(kept)
+    hashes = [NO_HASH] * len(kept)
     for place, row in enumerate(kept.tolist()):
         if row in notes:
             hashes[place] = note_hash(salts[int(numbers[row])] or b"", notes[row])

@@ -116,9 +116,10 @@ def commit(work: Work, states: Outcomes | None, budget: Any, source: str | None,
     if named is not None:
         randomness.check_future(named)
     planned, asked = plan(work, states, budget), _budgets(work, budget)
-    own = [part.budget[work.state.summary.round % len(part.budget)] for part in work.state.settings.parts]
+    number = work.state.summary.round + 1
+    own = [part.budget_in(number) for part in work.state.settings.parts]
     body = {
-        "round": work.state.summary.round + 1,
+        "round": number,
         "asked": [mine if given is None else given for mine, given in zip(own, asked, strict=True)],
         "budgets": list(planned.budgets),
         "design": DESIGN,

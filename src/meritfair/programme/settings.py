@@ -74,6 +74,10 @@ a programme; give it an estimate, such as whittle:estimate=mean, if it can have 
         """How far an account may be from 0 by its policy; infinity for policies that keep none."""
         return float(self.policy.slack) if isinstance(self.policy, MeritFair) else float("inf")
 
+    def budget_in(self, round_: int) -> int:
+        """Return how many are to be drawn in a round, counted from 1."""
+        return int(self.budget[(round_ - 1) % len(self.budget)])
+
     def policy_for(self, people: int, budget: int) -> Policy:
         """Return the policy with the floor that this many people have with this budget."""
         policy: Policy = self.policy

@@ -121,7 +121,7 @@ class _Replay:
         self.who: dict[int, bytes] = {}
         self.notes: dict[tuple[int, int], bytes] = {}
         self.erased = set[int]()
-        self.public, self.ended, self._secret_hash = True, False, ""
+        self.public, self._secret_hash = True, ""
         self._committed: tuple[Entry, RowTable] | None = None
         self._plans: list[Future[Problem | int]] = []
         self.secret: bytes | None = session.secret[:32] or None

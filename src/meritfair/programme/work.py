@@ -52,8 +52,7 @@ class Work:
         """Add an entry, and take it in."""
         session, table = self.session, make_table(kind, body, columns)
         described = None if table is None else table.describe()
-        head = session.head if session.length else bytes(32)
-        entry = Entry(session.identity, session.length, head, kind, now(), check_by(by), dict(body), described)
+        entry = Entry(session.identity, session.length, session.head, kind, now(), check_by(by), dict(body), described)
         self.state.apply(entry, table)
         session.append(entry.to_bytes(), entry.digest, None if table is None else table.to_bytes())
         if table is not None:

@@ -77,7 +77,7 @@ class PartEstimates:
 
     def budget(self, round_: int) -> int:
         """Return how many are to be drawn in a round, by the settings."""
-        return int(self.part.budget[(round_ - 1) % len(self.part.budget)])
+        return self.part.budget_in(round_)
 
     def place_of(self, number: int) -> int:
         """Return where a participant is among the members."""
