@@ -47,7 +47,7 @@ class Database:
         address = _address(url or os.environ.get("MERITFAIR_STORE") or str(default_file()))
         self.is_sqlite = address.get_backend_name() == "sqlite"
         self.url = _safe(address)
-        self._password = address.password
+        self._password = address.password or str(address.query.get("password") or "") or None
         if self.is_sqlite:
             self.file = Path(address.database or "").expanduser().absolute()
             self.read_only = address.query.get("mode") == "ro"
@@ -66,6 +66,14 @@ class Database:
                 if not self.is_sqlite:
                     connection.exec_driver_sql(_WRITING if writing else _READING)
                 yield connection
+
+    def tool_environment(self) -> dict[str, str]:
+        """Return the variables for a program of PostgreSQL: the password is there, and never on a command line."""
+        return {**os.environ, "PGCONNECT_TIMEOUT": "10", **({"PGPASSWORD": self._password} if self._password else {})}
+
+    def hide(self, words: str) -> str:
+        """Return what a program has said without the password."""
+        return words.replace(self._password, "***") if self._password else words
 
     def connect(self) -> sqlite3.Connection:
         """Open the SQLite file by itself."""

@@ -41,6 +41,31 @@ def upgrade(database: Database, folder: Path = MIGRATIONS) -> None:
         _apply(connection, database.url, folder)
 
 
+def schema_of(database: Database) -> str | None:
+    """Return the number of the schema that a database has, None if it has no tables of ours; changes nothing."""
+    with database.transaction(writing=False) as connection:
+        return _schema(connection)
+
+
+def is_newer(found: str) -> bool:
+    """Return whether a schema is one that this version does not know.
+
+    Examples
+    --------
+    >>> is_newer("1"), is_newer("1000")
+    (False, True)
+    """
+    return not found.isdecimal() or int(found) > int(HEAD)
+
+
+def newer(where: str, found: str, last: str = HEAD) -> StoreError:
+    """Return the error for a schema that this version does not know."""
+    return StoreError(
+        f"{where}: the schema is {found!r}, and this version of meritfair knows none after {last!r}. "
+        "It was written by a newer version: install that one, or a later one"
+    )
+
+
 def _prepare_file(database: Database) -> None:
     """Make an SQLite file with all tables, if there is none."""
     try:
@@ -87,9 +112,6 @@ def _apply(connection: sa.Connection, where: str, folder: Path) -> None:
     scripts = ScriptDirectory.from_config(config)
     found, known = _schema(connection), [each.revision for each in scripts.walk_revisions()]
     if found is not None and found not in known:
-        raise StoreError(
-            f"{where}: the schema is {found!r}, and this version of meritfair knows none after {known[0]!r}. "
-            "It was written by a newer version: install that one, or a later one"
-        )
+        raise newer(where, found, known[0])
     with _ONE_AT_A_TIME:
         command.upgrade(config, "head")
