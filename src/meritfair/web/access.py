@@ -1,0 +1,169 @@
+"""Who asks, and whether they may: one dependency for all routes, of pages and of the API.
+
+A route says the least role that it needs; what it gets is `Here`: the caller, the programme and the ways to read and
+write it. The API takes tokens in the header ``Authorization`` and nothing else, so no foreign page can make a browser
+use it. Pages take the cookie of a session, and whatever changes something comes with a token that foreign pages cannot
+know (`check_csrf`).
+
+A caller without a role in a programme is told that there is none of that name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, HTTPException, Path, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from meritfair.core.errors import InputError
+from meritfair.programme.programme import Programme
+from meritfair.programme.reading import Snapshot
+from meritfair.programme.users import Caller, Role
+from meritfair.web.frame import Frame, frame_of
+
+COOKIE = "meritfair_session"
+VISITOR = Caller("Visitor", {"*": Role.ADMIN})
+_SAFE = ("GET", "HEAD", "OPTIONS")
+_bearer = HTTPBearer(auto_error=False, description="A token made by `meritfair tokens add`.")
+_Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+
+
+class SignInNeededError(Exception):
+    """Nobody is signed in, or the token is not known."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """Who asks for what.
+
+    Attributes
+    ----------
+    request : Request
+    frame : Frame
+    caller : Caller
+    name : str
+        Of the programme; empty outside of one.
+    role : Role or None
+        The caller's role in it; outside of one, the role for all programmes.
+    """
+
+    request: Request
+    frame: Frame
+    caller: Caller
+    name: str = ""
+    role: Role | None = None
+
+    @property
+    def by(self) -> str:
+        """Who does what is done, for the ledger."""
+        return self.caller.name
+
+    @property
+    def programme(self) -> Programme:
+        """The programme, to change it."""
+        return self.frame.reader.programme(self.name)
+
+    def look(self) -> Snapshot:
+        """Return the programme as it is now."""
+        return self.frame.reader.look(self.name)
+
+    def may(self, role: Role) -> bool:
+        """Return whether the caller has at least this role here."""
+        return self.role is not None and self.role >= role
+
+    @property
+    def csrf(self) -> str:
+        """What pages send along with everything that changes something."""
+        return csrf_of(self.request)
+
+
+@dataclass(frozen=True)
+class NeedsRole:
+    """A dependency of routes of a programme."""
+
+    role: Role
+
+    def __call__(
+        self,
+        request: Request,
+        programme: Annotated[str, Path(description="The programme's name.", min_length=1)],
+        credentials: _Credentials,
+    ) -> Here:
+        frame, caller = frame_of(request), caller_of(request, credentials)
+        mine = caller.role_in(programme)
+        if mine is None or programme not in frame.reader.names():
+            raise HTTPException(404, f"there is no programme {programme!r}")
+        if mine < self.role:
+            raise HTTPException(403, f"this needs the role {self.role.name.lower()}, and yours is {mine.name.lower()}")
+        return Here(request, frame, caller, programme, mine)
+
+
+@dataclass(frozen=True)
+class NeedsSignIn:
+    """A dependency of routes outside of a programme; `role` is for all programmes."""
+
+    role: Role | None = None
+
+    def __call__(self, request: Request, credentials: _Credentials) -> Here:
+        caller = caller_of(request, credentials)
+        mine = caller.role_in("*")
+        if self.role is not None and (mine is None or mine < self.role):
+            raise HTTPException(403, f"this needs the role {self.role.name.lower()} for all programmes")
+        return Here(request, frame_of(request), caller, "", mine)
+
+
+def needs(role: Role) -> Any:
+    """Return the dependency of a route of a programme, for which callers need this role in it."""
+    return Depends(NeedsRole(role))
+
+
+def signed_in(role: Role | None = None) -> Any:
+    """Return the dependency of a route outside of programmes, for anyone who is signed in or has a role for all."""
+    return Depends(NeedsSignIn(role))
+
+
+def is_api(request: Request) -> bool:
+    """Return whether a request is for the API, not for a page."""
+    return request.url.path.startswith("/api/")
+
+
+def caller_of(request: Request, credentials: HTTPAuthorizationCredentials | None) -> Caller:
+    """Return who asks."""
+    frame = frame_of(request)
+    if is_api(request):
+        found = frame.users.caller(credentials.credentials) if credentials is not None else None
+    else:
+        found = frame.users.session(request.cookies.get(COOKIE, ""))
+        if found is None and frame.settings.demo:
+            found = VISITOR
+    if found is None:
+        raise SignInNeededError
+    return found
+
+
+def csrf_of(request: Request) -> str:
+    """Return the token that goes with a session: nobody can make it without the cookie."""
+    session, key = request.cookies.get(COOKIE, ""), frame_of(request).settings.key
+    return hmac.new(key.encode(), b"csrf " + session.encode(), hashlib.sha256).hexdigest()
+
+
+async def check_csrf(request: Request) -> None:
+    """Refuse a change that does not come from one of our pages."""
+    if request.method in _SAFE:
+        return
+    sent = request.headers.get("x-csrf-token")
+    if sent is None:
+        value = (await request.form()).get("csrf")
+        sent = value if isinstance(value, str) else ""
+    if not hmac.compare_digest(sent.encode(), csrf_of(request).encode()):
+        raise HTTPException(403, "this page is out of date: reload it and try again")
+
+
+def check_same_site(request: Request) -> None:
+    """Refuse what another site has made the browser send."""
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    if request.method not in _SAFE and site not in ("same-origin", "none"):
+        raise InputError("this was sent by another site")

@@ -1,0 +1,45 @@
+"""The server's application: the API, the pages, and what stands around both."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+import meritfair
+from meritfair.web import api, pages
+from meritfair.web.errors import answer_errors
+from meritfair.web.files import StaticFiles
+from meritfair.web.frame import Frame
+from meritfair.web.guarding import LimitingBodies, SecurityHeaders
+from meritfair.web.language import SpeakingTheReadersLanguage
+from meritfair.web.rendering import STATIC
+from meritfair.web.settings import ServerSettings
+
+DESCRIPTION = "Who is called this round, and the proof that the draw was fair."
+
+
+def create_app(settings: ServerSettings) -> FastAPI:
+    """Return the application of one worker."""
+    app = FastAPI(
+        title="meritfair",
+        version=meritfair.__version__,
+        description=DESCRIPTION,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # the usual pages load scripts from elsewhere
+        redoc_url=None,
+    )
+    app.state.frame = Frame.of(settings)
+    api.install(app)
+    pages.install(app)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    answer_errors(app)
+    app.add_middleware(LimitingBodies, most=settings.max_body)
+    app.add_middleware(SpeakingTheReadersLanguage)
+    app.add_middleware(SecurityHeaders, secure=settings.secure)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*settings.hosts], www_redirect=False)
+    return app
+
+
+def from_environment() -> FastAPI:
+    """Return the application of a worker that a server has started."""
+    return create_app(ServerSettings.from_environment())

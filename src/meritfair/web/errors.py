@@ -1,0 +1,85 @@
+"""Errors as answers: a problem (RFC 9457) for programs, a page or a message for people.
+
+What a user did wrong is told in words, as on the command line; what we did wrong is told without details, which are in
+the log.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.responses import Response
+
+from meritfair.core.errors import MeritfairError
+from meritfair.core.language import _
+from meritfair.programme.programme import KeyConflictError
+from meritfair.programme.storage.store_errors import StoreError
+from meritfair.web.access import SignInNeededError, is_api
+from meritfair.web.rendering import path, render
+
+PROBLEM = "application/problem+json"
+
+
+def answer_errors(app: FastAPI) -> None:
+    """Say how errors are answered."""
+    app.add_exception_handler(SignInNeededError, _sign_in)
+    app.add_exception_handler(MeritfairError, _mistake)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(StarletteHTTPException, _refused)
+
+
+def problem(status: int, detail: str, headers: dict[str, str] | None = None, **more: Any) -> JSONResponse:
+    """Return a problem for a program."""
+    said = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail, **more}
+    return JSONResponse(said, status, headers, PROBLEM)
+
+
+def status_of(error: MeritfairError) -> int:
+    """Return the status that stands for an error of the core."""
+    if isinstance(error, KeyConflictError):
+        return 409
+    return 503 if isinstance(error, StoreError) else 422
+
+
+def _sign_in(request: Request, _error: Exception) -> Response:
+    if is_api(request):
+        return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+    target = path("sign-in", next=request.url.path if request.method == "GET" else "")
+    if request.headers.get("hx-request"):
+        return Response(status_code=204, headers={"HX-Redirect": target})
+    return RedirectResponse(target, 303)
+
+
+def _mistake(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MeritfairError)
+    return _answer(request, status_of(error), str(error))
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, (HTTPException, StarletteHTTPException))
+    return _answer(request, error.status_code, str(error.detail), dict(error.headers or {}))
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors = [{"where": list(each["loc"]), "problem": each["msg"]} for each in error.errors()]
+    detail = "; ".join(f"{'.'.join(map(str, each['where']))}: {each['problem']}" for each in errors)
+    if is_api(request):
+        return problem(422, detail, errors=errors)
+    return _answer(request, 422, detail)
+
+
+def _answer(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
+    if is_api(request) or request.url.path in ("/healthz", "/readyz", "/metrics"):
+        return problem(status, detail, headers)
+    short = bool(request.headers.get("hx-request"))
+    template = "parts/message.html" if short else "error.html"
+    titles = {403: _("Not allowed"), 404: _("Not found"), 409: _("Done before")}
+    values = {"status": status, "title": titles.get(status, _("That did not work")), "detail": detail}
+    sent = {**(headers or {}), **({"HX-Retarget": "#message", "HX-Reswap": "innerHTML"} if short else {})}
+    return HTMLResponse(render(template, **values), status, sent)

@@ -1,0 +1,37 @@
+"""What all requests of one worker share: the store, who may do what, programmes in memory, long work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import Request
+
+from meritfair.programme.reading import Reader
+from meritfair.programme.storage.store import Store
+from meritfair.programme.users import Users
+from meritfair.web.jobs import Jobs
+from meritfair.web.settings import ServerSettings
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What all requests of one worker share."""
+
+    settings: ServerSettings
+    store: Store
+    users: Users
+    reader: Reader
+    jobs: Jobs
+
+    @classmethod
+    def of(cls, settings: ServerSettings) -> Frame:
+        """Open the store of a server."""
+        store = Store(settings.store or None)
+        return cls(settings, store, Users(store), Reader(store), Jobs(settings))
+
+
+def frame_of(request: Request) -> Frame:
+    """Return what the worker of a request has."""
+    found = request.app.state.frame
+    assert isinstance(found, Frame)
+    return found

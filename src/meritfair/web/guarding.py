@@ -1,0 +1,85 @@
+"""Around every request: how large it may be, and what browsers are told to refuse."""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+class SecurityHeaders:
+    """Middleware: no page may load anything from elsewhere, be framed, or be kept by browsers."""
+
+    def __init__(self, app: ASGIApp, *, secure: bool) -> None:
+        self._app = app
+        self._headers = _HEADERS | ({"Strict-Transport-Security": "max-age=31536000"} if secure else {})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, with the headers."""
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(self._headers)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
+
+
+class TooLargeError(Exception):
+    """A request has more bytes than it may."""
+
+
+class LimitingBodies:
+    """Middleware: refuses requests that are too large, whatever their header says."""
+
+    def __init__(self, app: ASGIApp, *, most: int) -> None:
+        self._app, self._most = app, most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, unless it is too large."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        seen, started = 0, False
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._most:
+                raise TooLargeError
+            return message
+
+        async def noted(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        said = Headers(scope=scope).get("content-length", "0")
+        try:
+            if said.isdigit() and int(said) > self._most:
+                raise TooLargeError
+            await self._app(scope, counted, noted)
+        except TooLargeError:
+            if started:
+                raise
+            problem = {
+                "title": "Content Too Large",
+                "status": 413,
+                "detail": f"a request has at most {self._most} bytes",
+            }
+            await JSONResponse(problem, 413, media_type="application/problem+json")(scope, receive, send)

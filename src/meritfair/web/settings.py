@@ -1,0 +1,72 @@
+"""What a server is started with; workers get it through their environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass, field
+from urllib.parse import urlsplit
+
+ENVIRONMENT = "MERITFAIR_SERVE"  # holds the settings as JSON, for the processes of one server
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """How a server runs.
+
+    Attributes
+    ----------
+    store : str
+        URL of the store, or path of an SQLite file; empty for the default one.
+    host : str
+    port : int
+    url : str
+        The address by which people reach it, such as ``https://meritfair.example.org``; empty on one's own machine.
+    workers : int
+    demo : bool
+        Whether it shows a simulated clinic: whoever looks is signed in.
+    run_folder : str
+        Where long work is kept while the server runs; one for all workers.
+    key : str
+        Random, for this run of the server.
+    max_body : int
+        The most bytes that a request may have.
+    """
+
+    store: str = ""
+    host: str = "127.0.0.1"
+    port: int = 8000
+    url: str = ""
+    workers: int = 1
+    demo: bool = False
+    run_folder: str = ""
+    key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    max_body: int = 64 * MEGABYTE
+
+    @property
+    def address(self) -> str:
+        """The address by which people reach it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.url.rstrip("/") or f"http://{host}:{self.port}"
+
+    @property
+    def secure(self) -> bool:
+        """Whether people reach it by https."""
+        return self.address.startswith("https://")
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of hosts by which it may be asked: others are a trick of a foreign page."""
+        own = (urlsplit(self.address).hostname or "", self.host)
+        return tuple(dict.fromkeys(each for each in (*own, "127.0.0.1", "localhost", "::1") if each))
+
+    def to_environment(self) -> dict[str, str]:
+        """Return what worker processes are started with."""
+        return {ENVIRONMENT: json.dumps(asdict(self))}
+
+    @classmethod
+    def from_environment(cls) -> ServerSettings:
+        """Return the settings of the server that has started this process."""
+        return cls(**json.loads(os.environ[ENVIRONMENT]))
