@@ -24,7 +24,7 @@ def prepare(database: Database) -> None:
     if database.is_sqlite:
         _prepare_file(database)
     with database.transaction(writing=False) as connection:
-        found = _schema(connection)
+        found = schema_in(connection)
         if found is None and database.is_sqlite:
             raise StoreError(f"{database.url}: this is a database, but not one of programmes. Name another file")
         if not database.is_sqlite:
@@ -39,12 +39,6 @@ def upgrade(database: Database, folder: Path = MIGRATIONS) -> None:
         if not database.is_sqlite:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
         _apply(connection, database.url, folder)
-
-
-def schema_of(database: Database) -> str | None:
-    """Return the number of the schema that a database has, None if it has no tables of ours; changes nothing."""
-    with database.transaction(writing=False) as connection:
-        return _schema(connection)
 
 
 def is_newer(found: str) -> bool:
@@ -88,7 +82,7 @@ def _make_tables(file: Path, where: str) -> None:
         _apply(connection, where, MIGRATIONS)
 
 
-def _schema(connection: sa.Connection) -> str | None:
+def schema_in(connection: sa.Connection) -> str | None:
     """Return the number of the schema, None if there are no tables."""
     if not sa.inspect(connection).has_table(VERSIONS):
         return None
@@ -110,7 +104,7 @@ def _apply(connection: sa.Connection, where: str, folder: Path) -> None:
     config.set_main_option("script_location", str(folder).replace("%", "%%"))
     config.attributes["connection"] = connection
     scripts = ScriptDirectory.from_config(config)
-    found, known = _schema(connection), [each.revision for each in scripts.walk_revisions()]
+    found, known = schema_in(connection), [each.revision for each in scripts.walk_revisions()]
     if found is not None and found not in known:
         raise newer(where, found, known[0])
     with _ONE_AT_A_TIME:
