@@ -5,6 +5,10 @@ A programme is a row of *programme* and rows of the other tables that name it. T
 it: *vector* (columns of numbers by round, compressed). What must not be in the ledger is in ordinary tables that can be
 queried: *person*, *note*. *answer* has what requests with a key were answered.
 
+Users of a server are of the whole store: *access_user*, *access_token* (of which only the SHA-256 is kept) and
+*access_log*, what was changed about them, which triggers keep from being edited. *access* has how many rows there are
+of each; whoever changes one locks it.
+
 No bit of what is read may have changed unnoticed, whoever changed it (a disk, a copy, an editor):
 
 - large data have their SHA-256, and rows a *checksum*: the CRC-32 of the programme's identity and their columns;
@@ -35,7 +39,7 @@ from sqlalchemy import (
 
 from meritfair.core.errors import InputError
 
-HEAD = "1"
+HEAD = "2"
 VERSIONS = "meritfair_schema"  # the table with the number of the schema; others may use alembic in the same database
 METADATA = MetaData()
 
@@ -50,6 +54,18 @@ def _number(name: str) -> Column[int]:
 
 def _checksum() -> Column[int]:
     return Column("checksum", BigInteger, nullable=False)
+
+
+def _id() -> Column[int]:
+    return Column("id", Integer, primary_key=True, autoincrement=False)
+
+
+def _texts(*names: str) -> list[Column[str]]:
+    return [Column(name, Text, nullable=False) for name in names]
+
+
+def _numbers(*names: str) -> list[Column[int]]:
+    return [Column(name, Integer, nullable=False) for name in names]
 
 
 STORE = Table(
@@ -139,6 +155,36 @@ ANSWER = Table(
     _checksum(),
     Column("answer", Text, nullable=False),
 )
+ACCESS = Table(
+    "access",
+    METADATA,
+    _id(),
+    *_numbers("users", "tokens", "last_token", "logged"),
+    _checksum(),
+)
+ACCESS_USER = Table(
+    "access_user",
+    METADATA,
+    _id(),
+    Column("name", Text, nullable=False, unique=True),
+    *_texts("password", "roles"),
+    *_numbers("disabled"),
+    *_texts("created", "signed_in"),
+    _checksum(),
+)
+ACCESS_TOKEN = Table(
+    "access_token",
+    METADATA,
+    _id(),
+    Column("user_id", Integer, ForeignKey("access_user.id"), nullable=False),
+    *_texts("kind"),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    *_texts("label"),
+    *_numbers("role"),
+    *_texts("programme", "created", "expires", "revoked"),
+    _checksum(),
+)
+ACCESS_LOG = Table("access_log", METADATA, _id(), *_texts("time", "done_by", "kind", "about", "detail"), _checksum())
 
 
 def check_texts(texts: Sequence[str]) -> None:

@@ -26,6 +26,7 @@ import sqlalchemy as sa
 
 from meritfair.core.errors import InputError
 from meritfair.core.storage import write_whole
+from meritfair.programme.storage.access_rows import AccessRows
 from meritfair.programme.storage.checked_rows import ProgrammeRow
 from meritfair.programme.storage.database import Database
 from meritfair.programme.storage.people import Person as Person
@@ -113,6 +114,12 @@ class Store:
         with self._database.transaction(writing=False) as connection:
             yield Session(connection, self._row(connection, name), self.url, writable=False)
 
+    @contextmanager
+    def access(self, *, writing: bool = False) -> Iterator[AccessRows]:
+        """Open the users of the store; nobody else can change them meanwhile if it is for writing."""
+        with self._database.transaction(writing=writing) as connection:
+            yield AccessRows(connection, self.url, writable=writing)
+
     def backup(self, path: str | PathLike[str]) -> None:
         """Write a copy of an SQLite store, as it is at one time; others may write meanwhile."""
         if not self._database.is_sqlite:
@@ -136,7 +143,14 @@ class Store:
                     found += session.problems()
             except StoreError as error:
                 found.append(str(error))
-        return found
+        return found + self._problems_of_users()
+
+    def _problems_of_users(self) -> list[str]:
+        try:
+            with self.access() as rows:
+                return rows.problems()
+        except StoreError as error:
+            return [str(error)]
 
     def close(self) -> None:
         """Let go of all connections."""
