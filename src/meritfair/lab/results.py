@@ -10,6 +10,7 @@ import dataclasses
 import json
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -25,7 +26,7 @@ from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_
 from meritfair.core.texts import several
 from meritfair.lab.spec import Setting
 from meritfair.lab.store import DamagedShardError, Manifest, Store
-from meritfair.lab.tasks import CURVES, Outcome, by_setting
+from meritfair.lab.tasks import CURVES, Outcome, Task, by_setting
 from meritfair.model.observation import observed_text
 from meritfair.model.rules import budget_text
 from meritfair.simulation.bootstrap import Interval, interval_row, intervals
@@ -213,6 +214,15 @@ class Results:
             for setting, found in self.measures.items()
         ]
 
+    def only(self, settings: Iterable[Setting]) -> Results:
+        """Return the same of these settings alone, in their order, as far as they are there."""
+        kept = {setting: self.outcomes[setting] for setting in settings if setting in self.outcomes}
+        return dataclasses.replace(self, outcomes=kept)
+
+    def to_frame(self, *, curves: bool = False) -> pd.DataFrame:
+        """Return every run as a row of a pandas DataFrame, or with `curves` every run and kept episode, as `load`."""
+        return data_frame(*(_columns(outcome, curves=curves) for outcome in self.outcomes.values()))
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a file, which replaces an old one once it is complete.
 
@@ -249,15 +259,19 @@ class Results:
 def read_results(folder: str | PathLike[str]) -> Results:
     """Read what a sweep has found so far."""
     place = Path(folder)
-    manifest, store = Manifest.read(place), Store(place)
-    read, damaged = [], []
+    return gather(place, Manifest.read(place), Store(place).read)
+
+
+def gather(folder: Path, manifest: Manifest, read: Callable[[Task], Outcome | None]) -> Results:
+    """Return what a sweep has found so far, its shards read by `read`, as `Store.read` does."""
+    found, damaged = [], []
     for task in manifest.tasks:
         try:
-            read.append(store.read(task))
+            found.append(read(task))
         except DamagedShardError:
-            damaged.append(store.path(task))
-    whole = [each for each in read if each is not None]
-    return Results(place, manifest, by_setting(whole), len(manifest.tasks) - len(whole), tuple(damaged))
+            damaged.append(Store(folder).path(task))
+    whole = [each for each in found if each is not None]
+    return Results(folder, manifest, by_setting(whole), len(manifest.tasks) - len(whole), tuple(damaged))
 
 
 def load(folder: str | PathLike[str], *, curves: bool = False) -> pd.DataFrame:
@@ -276,7 +290,7 @@ def load(folder: str | PathLike[str], *, curves: bool = False) -> pd.DataFrame:
         raise FileError(folder, f"has no results yet: {found.warning}")
     if found.warning:
         warnings.warn(f"{folder}: {found.warning}", stacklevel=2)
-    return data_frame(*(_columns(outcome, curves=curves) for outcome in found.outcomes.values()))
+    return found.to_frame(curves=curves)
 
 
 def _columns(outcome: Outcome, *, curves: bool) -> dict[str, Any]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_TICKS = 20
 _MOST_BARS = 100
+_STYLE_COLORS = 7  # that the style has, before they repeat
 _LABEL_SIZE = 8.0  # points, as all that places labels
 _FAR = 9.0  # from where on a line joins the two
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#B0568C", "#A67300", "#000000")  # those of the style that can be read
@@ -189,6 +190,14 @@ def _slack(value: float) -> str:
     return "∞" if np.isinf(value) else f"{value:g}"
 
 
+def draw_trade_off(axes: Axes, shown: TradeOff) -> None:
+    """Draw a point for each policy with its name and intervals, and the line of those than which none is better."""
+    look = _Look.of(shown.labels, (), ())
+    _draw_points(axes, shown, 1, look)
+    axes.figure.draw_without_rendering()  # type: ignore[union-attr]
+    _draw_labels(axes, shown, 1, look)
+
+
 def _draw_points(axes: Axes, shown: TradeOff, scale: float, look: _Look) -> None:
     """Draw the points with their intervals, the line of those on the front, and one through each policy's slacks."""
     x, y = shown.fairness / scale, shown.reward
@@ -276,17 +285,21 @@ def _draw_regret(axes: Axes, runs: Sequence[Run]) -> list[Any]:
 
 def _draw_exposure(axes: Axes, runs: Sequence[Run]) -> Any:
     """Draw the exposure of each arm, as bars or for many as dots, and the fair ones; return their mark."""
-    n_arms = runs[0].n_arms
-    place, width = np.arange(1, n_arms + 1), 0.8 / len(runs)
-    bars = exposure_bars(runs)
+    return draw_exposures(axes, exposure_bars(runs))[-1]
+
+
+def draw_exposures(axes: Axes, bars: ExposureBars) -> list[Any]:
+    """Draw the exposures that each policy gave, as bars or for many as dots; return their marks, and the fair ones'."""
+    policies, n_arms = bars.given.shape
+    place, width, marks = np.arange(1, n_arms + 1), 0.8 / policies, list[Any]()
     for number, heights in enumerate(bars.given):
-        if n_arms * len(runs) <= _MOST_BARS:
-            axes.bar(place + (number - (len(runs) - 1) / 2) * width, heights, width)
+        if bars.given.size <= _MOST_BARS:
+            marks.append(axes.bar(place + (number - (policies - 1) / 2) * width, heights, width))
         else:
-            axes.plot(place, heights, ".", markersize=5)
+            marks += axes.plot(place, heights, ".x+"[number // _STYLE_COLORS % 3], markersize=5)
     mark = axes.hlines(bars.fair, place - 0.45, place + 0.45, color="black", linewidth=1.4, zorder=3)
     axes.set(title="Exposure", xlabel="arms, from least to most benefit", ylabel="probability of a pull at a step")
     axes.set_ylim(0, 1.05 * max(float(bars.given.max()), float(bars.fair.max())))
     axes.set_xticks(place if n_arms <= _MOST_TICKS else np.linspace(1, n_arms, 5).round())
     axes.grid(visible=False, axis="x")
-    return mark
+    return [*marks, mark]
