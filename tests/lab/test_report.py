@@ -238,4 +238,21 @@ def test_a_report_replaces_an_old_one(tmp_path: Path) -> None:
     file.write_text("old")
     write_report(Report(Scale(), (section(),)), file)
     assert file.read_text(encoding="utf-8") == render(Report(Scale(), (section(),)))
-    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["report.html", "verdicts.csv"]
+
+
+def test_verdicts_are_a_table_beside_the_report(tmp_path: Path) -> None:
+    claims = (Verdict("Regret grows.", "Section 1", False, "it falls"), Verdict("=1+1", "", None, "nobody knows"))
+    beyond = Section("b", "B", Findings(None, verdicts=(Verdict("More.", "", True, "yes"),)), beyond=True)
+    write_report(
+        Report(Scale(), (Section("a", "A", Findings(None, verdicts=claims)), beyond)), tmp_path / "report.html"
+    )
+    with (tmp_path / "verdicts.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["artefact"], row["about"], row["verdict"]) for row in rows] == [
+        ("a", "the paper", "does not hold"),
+        ("a", "the paper", "inconclusive"),
+        ("b", "beyond the paper", "holds"),
+    ]
+    assert (rows[0]["claim"], rows[0]["where"], rows[0]["found"]) == ("Regret grows.", "Section 1", "it falls")
+    assert rows[1]["claim"] == "'=1+1"  # no formula

@@ -29,12 +29,13 @@ from meritfair.core.storage import write_whole
 from meritfair.core.tables import latex_table, write_table
 from meritfair.lab.spec import Spec
 from meritfair.reproduction.artefact import Findings, PaperTable, Scale, Verdict
-from meritfair.reproduction.prose import count_verdicts, environment
+from meritfair.reproduction.prose import count_verdicts, environment, standing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".svg", ".png", ".pdf")
+VERDICTS = "verdicts.csv"
 _DPI = 120
 _STRIP = 0.3  # inches
 _POWER = re.compile(r"\^(\d+(?:\.\d+)?)")
@@ -189,8 +190,31 @@ def render(report: Report) -> str:
 
 
 def write_report(report: Report, path: Path) -> None:
-    """Write the report, which replaces an old one once it is complete."""
+    """Write the report and beside it its verdicts as a table, which replace old ones once they are complete."""
     _write(path, render(report).encode())
+    write_table(path.with_name(VERDICTS), "verdicts", verdict_columns(report))
+
+
+def verdict_columns(report: Report) -> dict[str, list[str]]:
+    """Return a row for each claim: where it is tested, what it says, whether it holds, and the numbers behind that.
+
+    Examples
+    --------
+    >>> verdict = Verdict("Regret grows more slowly than time.", "Section 6.3", None, "exponent 0.9")
+    >>> section = Section("figure-2", "Figure 2", Findings(None, verdicts=(verdict,)))
+    >>> verdict_columns(Report(Scale(), (section,)))["verdict"]
+    ['inconclusive']
+    """
+    both = [(section, verdict) for section in report.sections for verdict in section.findings.verdicts]
+    return {
+        "artefact": [section.name for section, _ in both],
+        "title": [section.title for section, _ in both],
+        "about": ["beyond the paper" if section.beyond else "the paper" for section, _ in both],
+        "verdict": [standing(verdict.holds).words for _, verdict in both],
+        "claim": [verdict.claim for _, verdict in both],
+        "where": [verdict.where for _, verdict in both],
+        "found": [verdict.found for _, verdict in both],
+    }
 
 
 def _write(path: Path, content: bytes) -> None:

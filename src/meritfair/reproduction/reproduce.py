@@ -1,7 +1,8 @@
 """The whole paper in one go: what its artefacts need is played as one sweep, then each is analysed, drawn and written.
 
-A folder holds all of it: ``shards`` (what was measured, from which a second call resumes), ``figures``, ``tables`` and
-``report.html``. Artefacts are analysed and drawn in processes of their own, as each reads nothing but its shards.
+A folder holds all of it: ``shards`` (what was measured, from which a second call resumes), ``figures``, ``tables``,
+``report.html`` and ``verdicts.csv``. Artefacts are analysed and drawn in processes of their own, as each reads nothing
+but its shards.
 """
 
 from __future__ import annotations
