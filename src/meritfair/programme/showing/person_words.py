@@ -1,32 +1,16 @@
-"""Why this person, in plain sentences: first the last round, then all rounds together."""
+"""Why this person, in plain sentences: first the last round, then all rounds together.
+
+Every sentence is written whole, with names for what is put in, so that it can be translated.
+"""
 
 from __future__ import annotations
 
-from meritfair.core.texts import several
+from meritfair.core.language import _, current, ngettext
 from meritfair.programme.showing.person import NextDraw, PersonReport
 from meritfair.programme.showing.person_history import PersonRound
-from meritfair.programme.showing.wording import day, draws, percent, points, times
+from meritfair.programme.showing.wording import day, draws, outcomes, people, percent, points, rounds, times, whole
 
 _TOLERANCE = 5e-4  # of chances that are shown alike
-
-_KEPT_OUT = {
-    "away": "was marked as away",
-    "cool-down": "had been reached shortly before, and the rules leave some rounds after that",
-    "warm-up": "had joined shortly before, and the rules let newcomers wait for some rounds",
-    "once": "had been reached already, and the rules allow that once",
-}
-_BOUNDS = {
-    "none": "Neither floor nor cap changes that.",
-    "floor": "By merit alone it would be less: the floor, which everyone is due, raises it to this.",
-    "cap": "A cap limits it to this, so that it is also seen how they fare when they are not reached.",
-    "cool-down share": "It cannot be more: with a cool-down nobody can be reached more often.",
-    "saturated": "It cannot be more.",
-    "away": "That is because they are away.",
-    "cool-down": "They were reached shortly before and cannot be drawn now; what they are due stays in the account.",
-    "warm-up": "They joined shortly before: newcomers wait for some rounds.",
-    "once": "They were reached already, and the rules allow that once.",
-    "budget": "Nobody is drawn in it.",
-}
 _WITHOUT_MERIT = ("away", "warm-up", "once", "budget")
 
 
@@ -39,52 +23,115 @@ def last_round(person: PersonReport) -> list[str]:
     """Return why a participant was drawn in the last round or not."""
     who = person.id
     if not person.rounds:
-        return [f"There was no draw yet since {who} joined."]
+        return [_("There was no draw yet since {who} joined.").format(who=who)]
     last, said = person.rounds[-1], []
     missed = person.round - last.round
     if missed:
-        said.append(f"{who} was not enrolled in the last {several(missed, 'round')}.")
+        said.append(_("{who} was not enrolled in the last {rounds}.").format(who=who, rounds=rounds(missed)))
     if last.drawn is None:
-        return [*said, f"Round {last.round} is committed and not drawn yet: it waits for its public random value."]
-    when = f"In round {last.round}, drawn on {day(last.time)},"
-    if last.drawn:
-        return [*said, f"{when} {who} was drawn{_outcome(last)}.", *_chance(person, last)]
-    said.append(f"{when} {who} was not drawn{_override(last)}.")
-    if last.kept_out:
-        return [*said, f"The reason: {who} {_KEPT_OUT[last.kept_out]}. Nobody can be drawn while that is so."]
-    return [*said, *_chance(person, last)]
+        waits = _("Round {round} is committed and not drawn yet: it waits for its public random value.")
+        return [*said, waits.format(round=last.round)]
+    drawn = (_was_drawn(last) if last.drawn else _was_not_drawn(last)).format(
+        round=last.round, day=day(last.time), who=who, reason=last.reason
+    )
+    if last.kept_out and not last.drawn:
+        return [*said, drawn, _kept_out(last.kept_out).format(who=who)]
+    return [*said, drawn, *_chance(person, last)]
 
 
-def _outcome(last: PersonRound) -> str:
-    return {1: ", and was reached", 0: ", and was not reached"}.get(last.action, "; what was done is not reported yet")
+def _was_drawn(last: PersonRound) -> str:
+    if last.action == 1:
+        return _("In round {round}, drawn on {day}, {who} was drawn, and was reached.")
+    if last.action == 0:
+        return _("In round {round}, drawn on {day}, {who} was drawn, and was not reached.")
+    return _("In round {round}, drawn on {day}, {who} was drawn; what was done is not reported yet.")
 
 
-def _override(last: PersonRound) -> str:
+def _was_not_drawn(last: PersonRound) -> str:
     if not last.override:
-        return ""
-    return ", but was reached all the same" + (f" ({last.reason})" if last.reason else "")
+        return _("In round {round}, drawn on {day}, {who} was not drawn.")
+    if last.reason:
+        return _("In round {round}, drawn on {day}, {who} was not drawn, but was reached all the same ({reason}).")
+    return _("In round {round}, drawn on {day}, {who} was not drawn, but was reached all the same.")
+
+
+def _kept_out(rule: str) -> str:
+    said = {
+        "away": _("The reason: {who} was marked as away. Nobody can be drawn while that is so."),
+        "cool-down": _(
+            "The reason: {who} had been reached shortly before, and the rules leave some rounds after that. Nobody can "
+            "be drawn while that is so."
+        ),
+        "warm-up": _(
+            "The reason: {who} had joined shortly before, and the rules let newcomers wait for some rounds. Nobody can "
+            "be drawn while that is so."
+        ),
+        "once": _(
+            "The reason: {who} had been reached already, and the rules allow that once. Nobody can be drawn while that "
+            "is so."
+        ),
+    }
+    return said[rule]
 
 
 def _chance(person: PersonReport, last: PersonRound) -> list[str]:
     """Return what chance somebody had, and why it was not what they were due."""
-    were = "was" if last.budget == 1 else "were"
-    draw = f"Of {several(last.people, 'person', 'people')} {last.budget:,} {were} drawn"
+    said = _chance_words(last).format(
+        people=people(last.people),
+        n=whole(last.budget),
+        who=person.id,
+        chance=percent(last.chance),
+        odds=whole(1 / last.chance) if last.chance else "",
+    )
+    return [said] if abs(last.due - last.chance) <= _TOLERANCE else [said, _timed(person, last)]
+
+
+def _chance_words(last: PersonRound) -> str:
     if last.chance == 0:
-        chance = f"{draw}, and {person.id} had no chance in this round."
-    elif last.chance >= 1:
-        chance = f"{draw}, and {person.id} was certain to be among them."
+        return ngettext(
+            "Of {people} {n} was drawn, and {who} had no chance in this round.",
+            "Of {people} {n} were drawn, and {who} had no chance in this round.",
+            last.budget,
+        )
+    if last.chance >= 1:
+        return ngettext(
+            "Of {people} {n} was drawn, and {who} was certain to be among them.",
+            "Of {people} {n} were drawn, and {who} was certain to be among them.",
+            last.budget,
+        )
+    return ngettext(
+        "Of {people} {n} was drawn. The chance of {who} was {chance}, about 1 in {odds}: a lottery with these chances "
+        "decided.",
+        "Of {people} {n} were drawn. The chance of {who} was {chance}, about 1 in {odds}: a lottery with these chances "
+        "decided.",
+        last.budget,
+    )
+
+
+def _timed(person: PersonReport, last: PersonRound) -> str:
+    """Return why a chance was not what was due."""
+    slack, less = person.account.slack, last.chance < last.due
+    if slack is None and less:
+        said = _(
+            "That is less than the {due} that were due: chances go first to those whom a call seems to help most at "
+            "the time, and the difference is kept in the account."
+        )
+    elif slack is None:
+        said = _(
+            "That is more than the {due} that were due: chances go first to those whom a call seems to help most at "
+            "the time, and the difference is kept in the account."
+        )
+    elif less:
+        said = _(
+            "That is less than the {due} that were due: chances go first to those whom a call seems to help most at "
+            "the time, and the difference is kept in the account, which may be off by {slack} at most."
+        )
     else:
-        odds = f"{percent(last.chance)}, about 1 in {1 / last.chance:.0f}"
-        chance = f"{draw}. The chance of {person.id} was {odds}: a lottery with these chances decided."
-    if abs(last.due - last.chance) <= _TOLERANCE:
-        return [chance]
-    word = "less" if last.chance < last.due else "more"
-    bound = "" if person.account.slack is None else f", which may be off by {draws(person.account.slack)} at most"
-    return [
-        chance,
-        f"That is {word} than the {percent(last.due)} that were due: chances go first to those whom a call seems to "
-        f"help most at the time, and the difference is kept in the account{bound}.",
-    ]
+        said = _(
+            "That is more than the {due} that were due: chances go first to those whom a call seems to help most at "
+            "the time, and the difference is kept in the account, which may be off by {slack} at most."
+        )
+    return said.format(due=percent(last.due), slack="" if slack is None else draws(slack))
 
 
 def paragraphs(person: PersonReport) -> list[list[str]]:
@@ -97,54 +144,94 @@ def paragraphs(person: PersonReport) -> list[list[str]]:
 
 
 def _sums(person: PersonReport) -> str:
-    beyond = f" ({times(person.overrides)} without being drawn)" if person.overrides else ""
-    return (
-        f"In {several(len(person.rounds), 'round')} {person.id} was due to be drawn {person.account.due:.1f} times, "
-        f"had chances that add up to {person.account.given:.1f}, was {_often('drawn', person.drawn)}, and was "
-        f"{_often('reached', person.reached)}{beyond}."
+    language, known = current(), person.account
+    return _(
+        "In {rounds} {who} was due to be drawn {due} times, had chances that add up to {given}, was {drawn}, and was "
+        "{reached}."
+    ).format(
+        rounds=rounds(len(person.rounds)),
+        who=person.id,
+        due=language.decimal(known.due, 1),
+        given=language.decimal(known.given, 1),
+        drawn=_("drawn {times}").format(times=times(person.drawn)) if person.drawn else _("never drawn"),
+        reached=_reached(person),
     )
 
 
-def _often(verb: str, number: int) -> str:
-    return f"{verb} {times(number)}" if number else f"never {verb}"
+def _reached(person: PersonReport) -> str:
+    if not person.reached:
+        return _("never reached")
+    if not person.overrides:
+        return _("reached {times}").format(times=times(person.reached))
+    said = _("reached {times} ({overrides} without being drawn)")
+    return said.format(times=times(person.reached), overrides=times(person.overrides))
 
 
 def _balance(person: PersonReport) -> str:
     balance, slack = person.account.balance, person.account.slack
     if abs(balance) < _TOLERANCE:
-        return f"The account of {person.id} is even: all that was due was given."
-    word = "behind what was due" if balance > 0 else "ahead of what was due"
-    bound = "" if slack is None else f" It may be off by {draws(slack)} at most, either way."
-    return f"The account of {person.id} is {draws(abs(balance))} {word}.{bound}"
+        return _("The account of {who} is even: all that was due was given.").format(who=person.id)
+    said = (
+        _("The account of {who} is {draws} behind what was due.")
+        if balance > 0
+        else _("The account of {who} is {draws} ahead of what was due.")
+    ).format(who=person.id, draws=draws(abs(balance)))
+    if slack is None:
+        return said
+    return f"{said} {_('It may be off by {slack} at most, either way.').format(slack=draws(slack))}"
 
 
 def _wait(person: PersonReport) -> list[str]:
     wait = person.wait
     if not wait.longest:
         return []
-    span = f"rounds {wait.first} to {wait.last}" if wait.first != wait.last else f"round {wait.first}"
-    said = [
-        f"The longest time without being drawn was {several(wait.longest, 'round')} ({span}). With the chances that "
-        f"were recorded, a wait of that length or more had a probability of {percent(wait.probability)}."
-    ]
-    if wait.waiting:
-        length = several(wait.waiting, "round")
-        now = "It still lasts" if wait.last == person.rounds[-1].round else f"Now it has been {length}"
-        said.append(
-            f"{now}; not to be drawn in these {length} had a probability of {percent(wait.waiting_probability)}."
-        )
-    return said
+    span = (
+        _("rounds {first} to {last}").format(first=wait.first, last=wait.last)
+        if wait.first != wait.last
+        else _("round {first}").format(first=wait.first)
+    )
+    said = _(
+        "The longest time without being drawn was {rounds} ({span}). With the chances that were recorded, a wait of "
+        "that length or more had a probability of {probability}."
+    ).format(rounds=rounds(wait.longest), span=span, probability=percent(wait.probability))
+    if not wait.waiting:
+        return [said]
+    now = (
+        _("It still lasts; not to be drawn in these {rounds} had a probability of {probability}.")
+        if wait.last == person.rounds[-1].round
+        else _("Now it has been {rounds}; not to be drawn in these {rounds} had a probability of {probability}.")
+    )
+    return [said, now.format(rounds=rounds(wait.waiting), probability=percent(wait.waiting_probability))]
 
 
 def _benefit(person: PersonReport) -> str:
     known = person.estimate
-    own = f"{several(round(known.worth), 'outcome')} of their own" if known.worth >= 0.5 else "no outcome of their own"
-    others = " and on what is known of everyone" if known.pooled else ""
-    return (
-        f"If {person.id} were reached in every round rather than in none, the share of rounds in the good state would "
-        f"change by an estimated {points(known.benefit)} percentage points ({100 * known.level:g} % interval: "
-        f"{points(known.low)} to {points(known.high)}). This rests on {own}{others}."
+    said = _(
+        "If {who} were reached in every round rather than in none, the share of rounds in the good state would change "
+        "by an estimated {benefit} percentage points ({level} % interval: {low} to {high})."
+    ).format(
+        who=person.id,
+        benefit=points(known.benefit),
+        level=f"{100 * known.level:g}",
+        low=points(known.low),
+        high=points(known.high),
     )
+    return f"{said} {_rests_on(known.worth, known.pooled)}"
+
+
+def _rests_on(worth: float, pooled: bool) -> str:
+    """Return on what an estimate rests."""
+    if worth >= 0.5:
+        own = outcomes(round(worth))
+        said = (
+            _("This rests on {outcomes} of their own and on what is known of everyone.")
+            if pooled
+            else _("This rests on {outcomes} of their own.")
+        )
+        return said.format(outcomes=own)
+    if pooled:
+        return _("This rests on no outcome of their own and on what is known of everyone.")
+    return _("This rests on no outcome of their own.")
 
 
 def _next(person: PersonReport) -> list[str]:
@@ -152,37 +239,83 @@ def _next(person: PersonReport) -> list[str]:
     if draw is not None:
         return [*_merit(person, draw), _due(person, draw)]
     if not person.enrolment.here:
-        return [f"{person.id} does not take part any more, so nothing is due now."]
+        return [_("{who} does not take part any more, so nothing is due now.").format(who=person.id)]
     if person.ended:
-        return ["The programme has ended, so nothing more is due."]
-    return [f"{person.id} joined after round {person.round} was drawn, and can be drawn from the next one on."]
+        return [_("The programme has ended, so nothing more is due.")]
+    said = _("{who} joined after round {round} was drawn, and can be drawn from the next one on.")
+    return [said.format(who=person.id, round=person.round)]
 
 
 def _merit(person: PersonReport, draw: NextDraw) -> list[str]:
     known = person.estimate
     if known.merit is None or known.mean_merit is None or draw.bound.kind in _WITHOUT_MERIT:
         return []
-    ratio = f"{known.merit / known.mean_merit:.2f} times the mean of all"
-    return [f"From this follows a merit of {known.merit:.3g}, {ratio}."]
+    said = _("From this follows a merit of {merit}, {ratio} times the mean of all.")
+    ratio = current().decimal(known.merit / known.mean_merit, 2)
+    return [said.format(merit=_three_digits(known.merit), ratio=ratio)]
+
+
+def _three_digits(value: float) -> str:
+    """Return a number with three digits that tell something."""
+    text = f"{value:.3g}"
+    if "e" in text:
+        return text
+    return current().decimal(float(text), len(text.partition(".")[2])) if value < 1000 else text
 
 
 def _due(person: PersonReport, draw: NextDraw) -> str:
-    which = f"the open round {draw.round}" if draw.open else f"round {draw.round}, the next one,"
-    equal = f" An equal share would be {percent(draw.equal)}." if draw.budget else ""
-    timed = abs(draw.due - draw.chance) > _TOLERANCE and not draw.open
-    now = f" If it were drawn now, the chance would be {percent(draw.chance)}." if timed else ""
-    return f"In {which} {person.id} is due a chance of {percent(draw.due)}. {_BOUNDS[draw.bound.kind]}{equal}{now}"
+    said = (
+        _("In the open round {round} {who} is due a chance of {due}.")
+        if draw.open
+        else _("In round {round}, the next one, {who} is due a chance of {due}.")
+    ).format(round=draw.round, who=person.id, due=percent(draw.due))
+    more = [_bound(draw.bound.kind)]
+    if draw.budget:
+        more.append(_("An equal share would be {share}.").format(share=percent(draw.equal)))
+    if abs(draw.due - draw.chance) > _TOLERANCE and not draw.open:
+        more.append(_("If it were drawn now, the chance would be {chance}.").format(chance=percent(draw.chance)))
+    return " ".join([said, *more])
+
+
+def _bound(kind: str) -> str:
+    said = {
+        "none": _("Neither floor nor cap changes that."),
+        "floor": _("By merit alone it would be less: the floor, which everyone is due, raises it to this."),
+        "cap": _("A cap limits it to this, so that it is also seen how they fare when they are not reached."),
+        "cool-down share": _("It cannot be more: with a cool-down nobody can be reached more often."),
+        "saturated": _("It cannot be more."),
+        "away": _("That is because they are away."),
+        "cool-down": _(
+            "They were reached shortly before and cannot be drawn now; what they are due stays in the account."
+        ),
+        "warm-up": _("They joined shortly before: newcomers wait for some rounds."),
+        "once": _("They were reached already, and the rules allow that once."),
+        "budget": _("Nobody is drawn in it."),
+    }
+    return said[kind]
 
 
 def _seen(person: PersonReport) -> list[str]:
     """Return what was seen of somebody, and what came late or was corrected."""
-    seen, said = person.seen, []
+    seen = person.seen
+    said = [_states(person)] if seen.good + seen.bad + seen.missing else []
+    late = ngettext("{n} report came after the next draw", "{n} reports came after the next draw", seen.late)
+    changed = ngettext("{n} round was corrected", "{n} rounds were corrected", seen.corrected)
+    words = [text.format(n=whole(number)) for text, number in ((late, seen.late), (changed, seen.corrected)) if number]
+    if not words:
+        return said
+    what = words[0] if len(words) == 1 else _("{first} and {second}").format(first=words[0], second=words[1])
+    return [*said, _("{what}: each draw has used what was known when it was made.").format(what=what)]
+
+
+def _states(person: PersonReport) -> str:
+    seen = person.seen
     known = seen.good + seen.bad
-    if known + seen.missing:
-        missing = f", and missing for {seen.missing:,}" if seen.missing else ""
-        states = f" ({seen.good:,} good, {seen.bad:,} bad)" if known else ""
-        said.append(f"The state afterwards is known for {several(known, 'round')}{states}{missing}.")
-    late = [f"{several(seen.late, 'report')} came after the next draw"] if seen.late else []
-    changed = [f"{several(seen.corrected, 'round')} {'was' if seen.corrected == 1 else 'were'} corrected"]
-    words = " and ".join(late + (changed if seen.corrected else []))
-    return [*said, f"{words}: each draw has used what was known when it was made."] if words else said
+    if known and seen.missing:
+        said = _("The state afterwards is known for {rounds} ({good} good, {bad} bad), and missing for {missing}.")
+    elif known:
+        said = _("The state afterwards is known for {rounds} ({good} good, {bad} bad).")
+    else:
+        said = _("The state afterwards is known for {rounds}, and missing for {missing}.")
+    numbers = {"good": whole(seen.good), "bad": whole(seen.bad), "missing": whole(seen.missing)}
+    return said.format(rounds=rounds(known), **numbers)

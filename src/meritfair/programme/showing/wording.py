@@ -1,8 +1,11 @@
-"""Numbers, days and states as people are shown them."""
+"""Numbers, days and states as people are shown them, in the current language."""
 
 from __future__ import annotations
 
 import math
+from datetime import datetime
+
+from meritfair.core.language import _, current, ngettext
 
 
 def percent(part: float) -> str:
@@ -15,15 +18,22 @@ def percent(part: float) -> str:
     >>> [percent(part).replace("\N{NO-BREAK SPACE}", " ") for part in (1e-9, 0.99999)]
     ['less than 0.001 %', 'more than 99.9 %']
     """
+    decimal = current().decimal
     if part in (0.0, 1.0):
-        text = f"{100 * part:.0f}"
+        text = decimal(100 * part)
     elif part < 1e-5:
-        text = "less than 0.001"
+        text = _("less than {number}").format(number=decimal(0.001, 3))
     elif part > 0.999:
-        text = "more than 99.9"
+        text = _("more than {number}").format(number=decimal(99.9, 1))
     else:
-        text = f"{100 * part:.1f}" if part >= 0.01 else f"{100 * part:.2g}"
+        text = decimal(100 * part, 1) if part >= 0.01 else _two_digits(100 * part)
     return text + "\N{NO-BREAK SPACE}%"
+
+
+def _two_digits(value: float) -> str:
+    """Return a number below 1 with two digits that tell something."""
+    text = f"{value:.2g}"
+    return current().decimal(float(text), len(text.partition(".")[2]))
 
 
 def points(difference: float) -> str:
@@ -36,8 +46,8 @@ def points(difference: float) -> str:
     """
     if not math.isfinite(difference):
         return "–"
-    whole = round(100 * difference)
-    return "0" if whole == 0 else f"{whole:+d}".replace("-", "−")
+    rounded = round(100 * difference)
+    return "0" if rounded == 0 else f"{rounded:+d}".replace("-", "−")
 
 
 def signed(value: float, digits: int = 2) -> str:
@@ -48,8 +58,15 @@ def signed(value: float, digits: int = 2) -> str:
     >>> signed(1.234), signed(-0.5), signed(0.001)
     ('+1.23', '−0.50', '0.00')
     """
-    text = f"{value:+.{digits}f}"
-    return text[1:] if float(text) == 0 else text.replace("-", "−")
+    text = current().decimal(abs(value), digits)
+    if not text.strip("0.,"):
+        return text
+    return f"+{text}" if value > 0 else f"−{text}"
+
+
+def whole(number: float) -> str:
+    """Return a whole number."""
+    return current().decimal(number)
 
 
 def times(number: float) -> str:
@@ -61,8 +78,8 @@ def times(number: float) -> str:
     ('never', 'once', '2 times', '2.5 times')
     """
     if number == 0:
-        return "never"
-    return "once" if number == 1 else f"{number:,.10g} times"
+        return _("never")
+    return _("once") if number == 1 else _("{n} times").format(n=_shortest(number))
 
 
 def draws(number: float) -> str:
@@ -73,8 +90,29 @@ def draws(number: float) -> str:
     >>> draws(0.999), draws(2.0), draws(0.071)
     ('1 draw', '2 draws', '0.07 draws')
     """
-    text = f"{number:,.2f}".rstrip("0").rstrip(".")
-    return f"{text} draw" if text == "1" else f"{text} draws"
+    rounded = round(number, 2)
+    return ngettext("{n} draw", "{n} draws", rounded).format(n=_shortest(rounded))
+
+
+def _shortest(number: float) -> str:
+    """Return a number with as many digits as it has, at most two."""
+    digits = next(digits for digits in (0, 1, 2) if digits == 2 or round(number, digits) == number)
+    return current().decimal(number, digits)
+
+
+def rounds(number: int) -> str:
+    """Return a number of rounds."""
+    return ngettext("{n} round", "{n} rounds", number).format(n=whole(number))
+
+
+def people(number: int) -> str:
+    """Return a number of people."""
+    return ngettext("{n} person", "{n} people", number).format(n=whole(number))
+
+
+def outcomes(number: int) -> str:
+    """Return a number of outcomes."""
+    return ngettext("{n} outcome", "{n} outcomes", number).format(n=whole(number))
 
 
 def day(time: str) -> str:
@@ -85,7 +123,7 @@ def day(time: str) -> str:
     >>> day("2026-11-17T09:00:00Z")
     '2026-11-17'
     """
-    return time[:10]
+    return current().day(datetime.fromisoformat(time))
 
 
 def state_word(state: int) -> str:
@@ -96,4 +134,4 @@ def state_word(state: int) -> str:
     >>> state_word(1), state_word(0), state_word(-1)
     ('good', 'bad', 'not known')
     """
-    return {0: "bad", 1: "good"}.get(state, "not known")
+    return {0: _("bad"), 1: _("good")}.get(state, _("not known"))
