@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,13 @@ from programme.writers import (
     write_as_nobody,
 )
 
+NEXT = str(int(HEAD) + 1)
 KEPT = Path(__file__).parents[1] / "data" / f"programme-{HEAD}.sqlite3"
+TIME = "2026-11-17T09:00:00Z"
 SOON = 120  # seconds: whoever hangs is an error, not a wait for ever
 
 
-def fill(url: str) -> Store:
+def fill(url: str, *, users: bool = True) -> Store:
     """Make a store with something of everything."""
     store, rng = Store(url), np.random.default_rng(5)
     for name, identity in ((NAME, IDENTITY), ("second", "f" * 32)):
@@ -60,12 +63,31 @@ def fill(url: str) -> Store:
                 session.keep_answer(f"key {number}", rng.bytes(32), f"answer {number}")
             session.put_vector("account", rng.bytes(900))
             session.set_summary({"round": 3})
+    if users:
+        fill_users(store)
     return store
+
+
+def fill_users(store: Store) -> None:
+    values = {"role": 2, "programme": NAME, "created": TIME, "expires": "", "revoked": ""}
+    with store.access(writing=True) as rows:
+        ada = rows.add_user("Ada", "$argon2id$", '{"*": 4}', TIME)
+        for kind in ("api", "session"):
+            rows.add_token(user_id=ada.id, kind=kind, digest=sha256(kind.encode()).digest(), label="x", **values)
+        rows.add_log(TIME, "serve", "add", "Ada", "admin in *")
+
+
+def everyone(store: Store) -> Any:
+    """Return all that a store can tell about users."""
+    with store.access() as rows:
+        found = [rows.users(), rows.tokens(), rows.log()]
+        assert rows.token(sha256(b"api").digest()) in [None, *found[1]]  # a lost index opens nothing
+        return found
 
 
 def everything(store: Store) -> Any:
     """Return all that a store can tell."""
-    found: list[Any] = [store.names()]
+    found: list[Any] = [store.names(), everyone(store)]
     for name in (NAME, "second"):
         with store.reading(name) as s:
             found += [s.identity, s.name, s.secret, s.length, s.head, s.summary, list(s.entries()), bodies(s)]
@@ -337,6 +359,11 @@ def harm_of(table: str, column: str) -> str:
         ("UPDATE note SET text = 'x' WHERE number = 3", "a row of its notes"),
         ("UPDATE answer SET answer = 'x' WHERE key = 'key 2'", "the answer to 'key 2'"),
         ("UPDATE store SET programmes = 1", "the row of the store"),
+        ("UPDATE access_user SET roles = '{\"*\": 1}'", "row 1 of access_user"),
+        ("UPDATE access_token SET revoked = 'x' WHERE id = 2", "row 2 of access_token"),
+        ("DELETE FROM access_token WHERE id = 2", "the table access_token: there are 1 rows of 2"),
+        ("DELETE FROM access_log", "the table access_log: there are 0 rows of 1"),
+        ("UPDATE access SET users = 2", "row 1 of access"),
     ],
 )
 def test_errors_name_what_is_damaged(store_url: str, edit: str, what: str) -> None:
@@ -357,8 +384,8 @@ def test_errors_name_what_is_damaged(store_url: str, edit: str, what: str) -> No
 # Other schemas
 
 
-SECOND = '''
-"""A second schema, as a later version may have one."""
+LATER = '''
+"""A later schema, as another version may have one."""
 
 import os
 import signal
@@ -367,12 +394,12 @@ from pathlib import Path
 import sqlalchemy as sa
 from alembic import op
 
-revision = "2"
-down_revision = "1"
+revision = "{after}"
+down_revision = "{head}"
 
 
 def die_at(point: int) -> None:
-    if (Path(__file__).parents[1] / f"die at {point}").exists():
+    if (Path(__file__).parents[1] / f"die at {{point}}").exists():
         os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
@@ -393,7 +420,7 @@ def later(tmp_path: Path) -> Path:
     """The migrations of a later version."""
     folder = tmp_path / "later"
     shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "schema_2.py").write_text(SECOND)
+    (folder / "versions" / f"schema_{NEXT}.py").write_text(LATER.format(head=HEAD, after=NEXT))
     return folder
 
 
@@ -419,7 +446,7 @@ def test_an_upgrade_that_is_killed_recovers_and_a_newer_schema_is_refused(store_
         pipes = [stack.enter_context(process(upgrade_with, store_url, later))[1] for _ in range(4)]
         assert [pipe.poll(SOON) and pipe.recv() for pipe in pipes] == ["done"] * 4  # several may try at once
     assert columns(store_url)[-1] == "phone"
-    with pytest.raises(StoreError, match=r"the schema is '2', and this version of meritfair knows none after '1'"):
+    with pytest.raises(StoreError, match=rf"the schema is '{NEXT}', and .* meritfair knows none after '{HEAD}'"):
         Store(store_url)
     upgrade(Database(store_url), later)  # nothing left to do
     assert columns(store_url).count("phone") == 1
@@ -427,7 +454,7 @@ def test_an_upgrade_that_is_killed_recovers_and_a_newer_schema_is_refused(store_
 
 def test_an_upgrade_that_fails_changes_nothing(store_url: str, later: Path) -> None:
     right = everything(fill(store_url))
-    script = later / "versions" / "schema_2.py"
+    script = later / "versions" / f"schema_{NEXT}.py"
     script.write_text(script.read_text() + '    op.execute("UPDATE nothing SET x = 1")\n')
     with pytest.raises(StoreError, match="nothing"):
         upgrade(Database(store_url), later)
@@ -442,7 +469,7 @@ def test_databases_of_every_schema_open_and_go_on(kept: Path, tmp_path: Path) ->
     (tmp_path / "x.db").chmod(0o600)
     store = Store(url)
     assert store.check() == []
-    assert everything(store) == everything(fill(str(tmp_path / "now.db")))
+    assert everything(store) == everything(fill(str(tmp_path / "now.db"), users=kept.stem != "programme-1"))
     with store.writing(NAME) as session:
         entry(session, "goes on", b"rows")
         session.add_people([30], ["id 30"], [bytes(16)], ["a"], [""])
