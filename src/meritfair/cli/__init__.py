@@ -52,6 +52,8 @@ from meritfair.cli import (  # noqa: E402
     simulate,
     sweep,
     theory,
+    tokens,
+    users,
     whatif,
 )
 
@@ -66,6 +68,8 @@ app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("effect", epilog=effect.EXAMPLES)(effect.effect)
 app.command("whatif", epilog=whatif.EXAMPLES)(whatif.whatif)
 app.add_typer(programme.app)
+app.add_typer(users.app)
+app.add_typer(tokens.app)
 app.command("datasets")(catalogue.datasets)
 app.command("policies")(catalogue.policies)
 app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
