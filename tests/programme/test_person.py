@@ -16,7 +16,7 @@ import meritfair as mf
 from meritfair import InputError
 from meritfair.policies.plans import Lottery
 from meritfair.programme import Outcomes, Part, People, Programme, Trial
-from meritfair.programme.showing.estimating import Bound, bound_by_merit
+from meritfair.programme.showing.estimating import Bound, MeritBounds
 from meritfair.programme.showing.person import PersonReport, person_of
 from meritfair.programme.showing.person_page import person_page, write_person_page
 from meritfair.programme.work import Work
@@ -393,16 +393,16 @@ def test_policies_without_merit(url: str, policy: str) -> None:
 def test_bounds_of_a_lottery() -> None:
     everyone = np.ones(4, np.bool_)
     lottery = Lottery(np.array([9.0, 1.0, 1.0, 0.01]), "exact", floor=0.1)
-    kinds = [bound_by_merit(lottery, everyone, 2, 1.0, place).kind for place in range(4)]
+    kinds = [MeritBounds(lottery, everyone, 2, 1.0).at(place).kind for place in range(4)]
     assert kinds == ["saturated", "none", "none", "floor"]
-    assert bound_by_merit(lottery, everyone, 2, 1.0, 3).value == 0.1
+    assert MeritBounds(lottery, everyone, 2, 1.0).at(3).value == 0.1
     capped = Lottery(np.array([9.0, 1.0, 1.0, 0.01]), "exact", cap=0.8)
-    assert bound_by_merit(capped, everyone, 2, 1.0, 0) == Bound("cap", 0.8)
-    assert bound_by_merit(lottery, everyone, 1, 0.5, 0) == Bound("cool-down share", 0.5)
-    assert bound_by_merit(lottery, everyone, 4, 1.0, 3) == Bound("saturated", 1.0)
+    assert MeritBounds(capped, everyone, 2, 1.0).at(0) == Bound("cap", 0.8)
+    assert MeritBounds(lottery, everyone, 1, 0.5).at(0) == Bound("cool-down share", 0.5)
+    assert MeritBounds(lottery, everyone, 4, 1.0).at(3) == Bound("saturated", 1.0)
     some = np.array([True, False, True, True])
-    assert bound_by_merit(lottery, some, 2, 1.0, 3).kind == "floor"
-    assert bound_by_merit(Lottery(np.array([9.0, 1.0])), everyone[:2], 1, 1.0, 0) == Bound("none")
+    assert MeritBounds(lottery, some, 2, 1.0).at(3).kind == "floor"
+    assert MeritBounds(Lottery(np.array([9.0, 1.0])), everyone[:2], 1, 1.0).at(0) == Bound("none")
 
 
 def test_the_floor_binds(url: str) -> None:

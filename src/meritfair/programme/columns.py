@@ -97,10 +97,15 @@ class Columns:
 
 
 class StoredColumns(Columns):
-    """Columns of a database, read when they are needed; those that were set are written by `save`."""
+    """Columns of a database, read when they are needed; those that were set are written by `save`.
 
-    def __init__(self, session: Session) -> None:
+    Those that are `known` already, in memory, are not read; as columns are replaced and never changed, they stay as
+    they are there.
+    """
+
+    def __init__(self, session: Session, known: Columns | None = None) -> None:
         super().__init__()
+        self._known = {} if known is None else dict(known._known)
         self._session, self._changed = session, set[tuple[str, int]]()
 
     def put(self, name: str, values: AnyArray, round_: int = 0) -> None:

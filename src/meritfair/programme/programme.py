@@ -286,10 +286,7 @@ class Programme:
     def round(self, number: int | None = None) -> Round:
         """Return a round, by default the last one."""
         with self.store.reading(self.name) as session:
-            work = Work(session)
-            if not work.state.summary.round:
-                raise InputError("there was no round yet")
-            return rounds.read_round(work, work.state.summary.round if number is None else number)
+            return rounds.read_round(Work(session), number)
 
     def report(
         self,

@@ -19,6 +19,7 @@ from meritfair.programme.ledger.lottery import DESIGN, ONE, Stream, draw_once
 from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.planning import PlannedRound, plan_round, unknown_states
 from meritfair.programme.state import CLOSED, COMMITTED, OPEN
+from meritfair.programme.view import ProgrammeView, Texts
 from meritfair.programme.work import Work, versions
 
 
@@ -150,10 +151,10 @@ def draw(work: Work, value: str | None, by: str) -> Entry:
     return work.append("draw", body, {"number": table["number"][drawn_rows(entry, table, seed)]}, by)
 
 
-def committed(work: Work, round_: int | None = None) -> tuple[Entry, RowTable]:
+def committed(view: ProgrammeView, round_: int | None = None) -> tuple[Entry, RowTable]:
     """Return the entry that commits to a round, by default the last one, and its table."""
-    number = work.state.summary.round if round_ is None else round_
-    entry, table = work.entry(work.state.summary.commits[number - 1])
+    number = view.state.summary.round if round_ is None else round_
+    entry, table = view.entry(view.state.summary.commits[number - 1])
     assert table is not None
     return entry, table
 
@@ -220,7 +221,7 @@ def _check_same(work: Work, states: Outcomes | None, budget: Any, source: str | 
         if (table["state"][np.minimum(place, len(table) - 1)] != states.before).any():
             raise InputError(f"{again}: report states that were seen later, and close it before the next")
     if value is not None:
-        _, drawn = draw_entry(work, number)
+        drawn = draw_entry(work, number)
         data = None if entry.body["source"] is None else randomness.parse_value(entry.body["source"], value).hex()
         if data is None or drawn.body["value"] != data:
             raise InputError(f"{again}, with another value")
@@ -236,21 +237,24 @@ def _check_away(work: Work, away: Sequence[str]) -> None:
         raise InputError(f"round {number} is committed already, and {away[here[0]]!r} was not away in it")
 
 
-def draw_entry(work: Work, round_: int) -> tuple[int, Entry]:
-    """Return the entry with the draw of a round, and its place."""
-    first = work.state.summary.commits[round_ - 1]
-    for seq, data, _ in work.session.entries(first + 1):
-        entry = Entry.from_bytes(data)
+def draw_entry(view: ProgrammeView, round_: int) -> Entry:
+    """Return the entry with the draw of a round."""
+    first = view.state.summary.commits[round_ - 1]
+    for entry, _ in view.heads(first + 1):
         if entry.kind == "draw":
-            return seq, entry
+            return entry
     raise InputError(f"round {round_} is not drawn yet")
 
 
-def read_round(work: Work, round_: int) -> Round:
-    """Return a round as it is in the ledger."""
-    summary = work.state.summary
+def read_round(view: ProgrammeView, round_: int | None = None) -> Round:
+    """Return a round as it is in the ledger, by default the last one."""
+    summary = view.state.summary
+    if not summary.round:
+        raise InputError("there was no round yet")
+    if round_ is None:
+        round_ = summary.round
     check_whole("round", round_, 1, summary.round, f"{summary.round}, the last one")
-    entry, table = committed(work, round_)
+    entry, table = committed(view, round_)
     phase = summary.phase if round_ == summary.round else CLOSED
     named = entry.body["source"]
     found = Round(
@@ -261,29 +265,28 @@ def read_round(work: Work, round_: int) -> Round:
         int(table["away"].sum()),
         entry.commitment.hex(),
         "",
-        work.session.head.hex(),
+        view.head.hex(),
         "" if named is None else randomness.describe(named),
         entry.time,
     )
     if phase == COMMITTED:
         return found
-    seq, made = draw_entry(work, round_)
-    _, numbers = work.entry(seq)
+    made = draw_entry(view, round_)
+    _, numbers = view.entry(made.seq)
     assert numbers is not None
     places = np.searchsorted(table["number"], numbers["number"])
-    return replace(found, people=_people(work, table, places), seed=made.body["seed"], time=made.time)
+    return replace(found, people=_people(view, table, places), seed=made.body["seed"], time=made.time)
 
 
-def _people(work: Work, table: RowTable, places: IntArray) -> tuple[Drawn, ...]:
+def _people(view: ProgrammeView, table: RowTable, places: IntArray) -> tuple[Drawn, ...]:
     """Return the people of some rows of a commitment; who was erased has no id any more."""
     numbers = table["number"][places].tolist()
-    known = {each.number: each for each in work.session.people(numbers)} if numbers else {}
+    known, erased = view.texts(numbers), Texts("", "", "")
     rows = zip(numbers, table["due"][places] / ONE, table["chance"][places] / ONE, table["state"][places], strict=True)
     made = []
     for number, due, chance, state in rows:
-        who = known.get(number)
-        texts = ("", "", "") if who is None else (who.id or "", who.group or "", who.staff or "")
-        made.append(Drawn(texts[0], number, texts[1], texts[2], float(due), float(chance), int(state)))
+        who = known.get(number, erased)
+        made.append(Drawn(who.id, number, who.group, who.staff, float(due), float(chance), int(state)))
     return tuple(made)
 
 

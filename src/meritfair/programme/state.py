@@ -57,9 +57,11 @@ class State:
         """Return the small things as plain values."""
         return asdict(self.summary)
 
-    def copy(self) -> State:
-        """Return the state as it is now, which later entries do not change."""
-        return State(self.columns.copy(), self.to_dict())
+    def copy(self, columns: Columns | None = None) -> State:
+        """Return the state as it is now, which later entries do not change; `columns` are a copy of its own."""
+        made = State(self.columns.copy() if columns is None else columns, self.to_dict())
+        made._settings = self._settings
+        return made
 
     @property
     def settings(self) -> Settings:
@@ -102,6 +104,12 @@ class State:
         levels = np.array([*self.summary.levels.get(column, []), ""], dtype=object)
         name = column if column == "group" else f"feature:{column}"
         return [str(each) for each in levels[self.columns.grown(name, self.people)]]
+
+    def text(self, column: str, number: int) -> str:
+        """Return the value of a group or feature of one participant, as text; empty where not known."""
+        codes = self.columns.get(column if column == "group" else f"feature:{column}")
+        levels, code = self.summary.levels.get(column, []), int(codes[number]) if number < len(codes) else UNKNOWN
+        return "" if code < 0 else str(levels[code])
 
     # ---- one entry after another
 

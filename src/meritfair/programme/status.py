@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meritfair.core.language import _, current
 from meritfair.model.rules import budget_text
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.state import CLOSED, COMMITTED, OPEN
-from meritfair.programme.work import Work
+from meritfair.programme.view import ProgrammeView
 
 
 @dataclass(frozen=True)
@@ -61,24 +62,23 @@ class Status:
     def next_step(self) -> str:
         """What to do next, in words."""
         if self.ended:
-            return "The programme has ended."
+            return _("The programme has ended.")
         if self.enrolled == 0:
-            return "Enrol participants."
+            return _("Enrol participants.")
         if self.phase == COMMITTED:
-            return f"Round {self.round} waits for its public value: draw with that value."
-        if self.phase == OPEN:
-            missing = self.drawn - self.reported
-            return (
-                f"Report on {missing:,} more who were drawn, or close round {self.round}."
-                if missing
-                else (f"Close round {self.round}.")
-            )
-        return f"Draw round {self.round + 1}."
+            said = _("Round {round} waits for its public value: draw with that value.")
+        elif self.phase == OPEN and self.drawn > self.reported:
+            said = _("Report on {missing} more who were drawn, or close round {round}.")
+        elif self.phase == OPEN:
+            said = _("Close round {round}.")
+        else:
+            return _("Draw round {round}.").format(round=self.round + 1)
+        return said.format(round=self.round, missing=current().decimal(self.drawn - self.reported))
 
 
-def status_of(work: Work) -> Status:
+def status_of(view: ProgrammeView) -> Status:
     """Return how a programme stands."""
-    state, session = work.state, work.session
+    state = view.state
     summary, here, account = state.summary, state.here, state.account
     drawn = reported = states = overdue = 0
     for number in range(1, summary.round + 1):
@@ -93,10 +93,10 @@ def status_of(work: Work) -> Status:
     parts = state.settings.parts
     largest = account[np.argmax(np.abs(account))] / ONE if len(account) else 0.0
     return Status(
-        name=session.name,
-        head=session.head.hex(),
+        name=view.name,
+        head=view.head.hex(),
         time=summary.time,
-        entries=session.length,
+        entries=view.length,
         round=summary.round,
         phase=summary.phase,
         ended=summary.ended,

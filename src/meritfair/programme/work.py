@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,24 +22,43 @@ from meritfair.programme.ledger.entries import Entry, make_table, now
 from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.state import State
 from meritfair.programme.storage.store import Session
+from meritfair.programme.view import ProgrammeView, Texts
 
 _PSEUDONYM = re.compile("p-[0-9a-f]{20}")
 _SECRET = 32  # bytes; what follows them is the key of pseudonyms
 
 
-class Work:
+class Work(ProgrammeView):
     """What is done in one transaction.
 
     Parameters
     ----------
     session : Session
+    known : State, optional
+        What follows from the entries so far, if it is in memory; else it is read as it is needed. It is not changed.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, known: State | None = None) -> None:
         self.session = session
-        self.columns = StoredColumns(session)
-        self.state = State(self.columns, session.summary)
+        self.columns = StoredColumns(session, None if known is None else known.columns)
+        self.state = State(self.columns, session.summary) if known is None else known.copy(self.columns)
         self._tables: dict[int, RowTable] = {}  # that were added or read
+
+    @property
+    def name(self) -> str:
+        return self.session.name
+
+    @property
+    def identity(self) -> str:
+        return self.session.identity
+
+    @property
+    def length(self) -> int:
+        return self.session.length
+
+    @property
+    def head(self) -> bytes:
+        return self.session.head
 
     @property
     def secret(self) -> bytes:
@@ -64,8 +83,16 @@ class Work:
         self.columns.save()
         self.session.set_summary(self.state.to_dict())
 
+    def heads(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[Entry, bytes]]:
+        for _, data, digest in self.session.entries(start, stop):
+            yield Entry.from_bytes(data), digest
+
+    def entries(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[Entry, RowTable | None]]:
+        for entry, _ in self.heads(start, stop):
+            rows = None if entry.table is None else self.session.rows(entry.seq)
+            yield entry, table_of(entry, rows)
+
     def entry(self, seq: int) -> tuple[Entry, RowTable | None]:
-        """Return an entry and its table; that it is as it was written, the store has checked."""
         _, data, _ = next(iter(self.session.entries(seq, seq + 1)))
         entry = Entry.from_bytes(data)
         if entry.table is not None and seq not in self._tables:
@@ -84,8 +111,14 @@ class Work:
             return list(ids)
         return [each if _PSEUDONYM.fullmatch(each) else pseudonym(key, each) for each in ids]
 
+    def texts(self, numbers: Sequence[int]) -> dict[int, Texts]:
+        people = self.session.people(numbers) if len(numbers) else []
+        return {each.number: Texts(each.id or "", each.group or "", each.staff or "") for each in people}
+
+    def notes(self, number: int) -> dict[int, str]:
+        return {seq: text for seq, _, text in self.session.notes(number)}
+
     def numbers(self, ids: Sequence[str], *, enrolled: bool = False) -> IntArray:
-        """Return the numbers of participants; refuse someone who is not known, or not enrolled."""
         names = self.names(ids)
         known = self.session.numbers_of(names)
         for row, (id_, name) in enumerate(zip(ids, names, strict=True)):
@@ -107,6 +140,15 @@ class Work:
         except InputError as error:
             return error
         return InputError(f"there is no participant {id_!r}")  # pragma: no cover
+
+
+def table_of(entry: Entry, rows: bytes | None) -> RowTable | None:
+    """Return the table of an entry from its bytes, which the store has checked.
+
+    Its Merkle root is not worked out, which is what takes long: whether the bytes are those that the ledger was made
+    with is for `verify` to say.
+    """
+    return None if entry.table is None or rows is None else RowTable.from_bytes(entry.table, rows, check=False)
 
 
 def pseudonym(key: bytes, id_: str) -> str:

@@ -120,20 +120,43 @@ class Bound:
     value: float | None = None
 
 
-def bound_by_merit(lottery: Lottery, entitled: BoolArray, budget: int, most_due: float, place: int) -> Bound:
-    """Return which bound of a lottery binds for the participant at this place, who is entitled."""
-    number, own = int(entitled.sum()), int(entitled[:place].sum())
-    if number * most_due <= budget:
+class MeritBounds:
+    """Which bound of a lottery binds for each participant.
+
+    Parameters
+    ----------
+    lottery : Lottery
+    entitled : ndarray of bool
+        Who is due something.
+    budget : int
+    most_due : float
+        The most that rules allow anyone to be due.
+    """
+
+    def __init__(self, lottery: Lottery, entitled: BoolArray, budget: int, most_due: float) -> None:
+        self._entitled, self._most_due = entitled, most_due
+        self._everyone = _everyone_alike(lottery, int(entitled.sum()), budget, most_due)
+        if self._everyone is None:
+            self._among = lottery.among(entitled, budget, most_due)
+            self._shared = allocate(self._among.merit, budget, floor=self._among.floor, cap=self._among.cap)
+            self._alone = allocate(self._among.merit, budget).exposure  # by merit alone, which may say the same
+
+    def at(self, place: int) -> Bound:
+        """Return the bound of the participant at this place, who is entitled."""
+        if self._everyone is not None:
+            return self._everyone
+        own = int(self._entitled[:place].sum())
+        floor, cap = (float(np.asarray(each)[own]) for each in (self._among.floor, self._among.cap))
+        if self._shared.saturated[own] and (cap >= 1 or abs(self._alone[own] - cap) > _ALIKE):
+            return _highest(cap, self._most_due)
+        return Bound("floor", floor) if self._shared.at_floor[own] and floor > 0 else Bound("none")
+
+
+def _everyone_alike(lottery: Lottery, people: int, budget: int, most_due: float) -> Bound | None:
+    """Return the bound of everyone, None if it is not the same for all."""
+    if people * most_due <= budget:
         return _highest(most_due, most_due)
-    if lottery.design == "sequential":
-        return Bound("none")
-    among = lottery.among(entitled, budget, most_due)
-    shared = allocate(among.merit, budget, floor=among.floor, cap=among.cap)
-    floor, cap = (float(np.asarray(each)[own]) for each in (among.floor, among.cap))
-    alone = allocate(among.merit, budget).exposure[own]  # by merit alone, which may say the same
-    if shared.saturated[own] and (cap >= 1 or abs(alone - cap) > _ALIKE):
-        return _highest(cap, most_due)
-    return Bound("floor", floor) if shared.at_floor[own] and floor > 0 else Bound("none")
+    return Bound("none") if lottery.design == "sequential" else None
 
 
 def _highest(cap: float, most_due: float) -> Bound:

@@ -11,7 +11,6 @@ import numpy as np
 from meritfair.model.rules import Rules, budget_text
 from meritfair.programme.ledger.entries import Entry
 from meritfair.programme.ledger.rowtable import RowTable
-from meritfair.programme.replaying import entries_of
 from meritfair.programme.settings import Part
 from meritfair.programme.work import Work
 
@@ -79,7 +78,7 @@ class Happenings:
     def of(cls, work: Work) -> Happenings:
         """Return what the ledger of a programme says."""
         found = _Reader(work)
-        for entry, table in entries_of(work):
+        for entry, table in work.entries():
             found.take(entry, table)
         return found.result()
 

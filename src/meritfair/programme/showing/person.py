@@ -15,15 +15,12 @@ import numpy as np
 from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
 from meritfair.policies.plans import Lottery
-from meritfair.programme.columns import UNKNOWN
 from meritfair.programme.ledger.lottery import ONE
-from meritfair.programme.planning import plan_round, unknown_states
-from meritfair.programme.replaying import end_of_round, state_before
-from meritfair.programme.showing.estimating import LEVEL, Bound, PartEstimates, bound_by_merit
+from meritfair.programme.showing.estimating import LEVEL, Bound, PartEstimates
 from meritfair.programme.showing.person_history import History, PersonRound, Stay
 from meritfair.programme.showing.waits import Wait, wait_of
 from meritfair.programme.state import CLOSED, State
-from meritfair.programme.work import Work
+from meritfair.programme.view import ProgrammeView, Texts
 
 
 @dataclass(frozen=True)
@@ -224,12 +221,12 @@ class PersonReport:
         return {**values, "rounds": rounds, **counts, "sentences": self.sentences()}
 
 
-def person_of(work: Work, id_: str | int, *, round: int | None = None, level: float = LEVEL) -> PersonReport:  # noqa: A002
+def person_of(view: ProgrammeView, id_: str | int, *, round: int | None = None, level: float = LEVEL) -> PersonReport:  # noqa: A002
     """Return all that there is to say of one participant.
 
     Parameters
     ----------
-    work : Work
+    view : ProgrammeView
     id_ : str or int
         Their id, or their number in the ledger.
     round : int, optional
@@ -238,28 +235,27 @@ def person_of(work: Work, id_: str | int, *, round: int | None = None, level: fl
         Of the interval of their benefit.
     """
     sure = check_number("level", level, 0.0, 1.0, open_ends=True)
-    number = int(work.numbers([id_])[0]) if isinstance(id_, str) else _check_person(work, id_)
-    stop = work.session.length if round is None else end_of_round(work, round)
-    latest = stop == work.session.length
-    history = History.read(work, number, stop)
+    number = int(view.numbers([id_])[0]) if isinstance(id_, str) else _check_person(view, id_)
+    stop = view.length if round is None else view.end_of_round(round)
+    latest = stop == view.length
+    history = History.read(view, number, stop)
     if not history.stays:
         raise InputError(f"the participant {id_!r} had not joined yet when round {history.round + 1} was drawn")
-    state = work.state if latest else state_before(work, stop)
-    stored = {each.number: each for each in work.session.people([number])}.get(number)
-    notes = {seq: text for seq, _, text in work.session.notes(number)}
-    rounds = history.rounds(notes)
-    estimate, upcoming = _standing(work, state, history, rounds, sure)
+    state = view.state if latest else view.state_before(stop)
+    stored = view.texts([number]).get(number, Texts("", "", ""))
+    rounds = history.rounds(view.notes(number))
+    estimate, upcoming = _standing(view, stop, state, history, rounds, sure)
     part = state.settings.parts[int(state.part[number])]
     return PersonReport(
-        programme=work.session.name,
-        id=id_ if isinstance(id_, str) else (stored.id if stored else "") or f"participant {number}",
+        programme=view.name,
+        id=id_ if isinstance(id_, str) else stored.id or f"participant {number}",
         number=number,
         round=history.round,
         time=history.time,
-        head=(work.session.head if latest else _digest(work, stop - 1)).hex(),
+        head=(view.head if latest else _digest(view, stop - 1)).hex(),
         latest=latest,
         ended=state.summary.ended,
-        enrolment=_enrolment(state, history, part.name, (stored.staff if stored else "") or ""),
+        enrolment=_enrolment(state, history, part.name, stored.staff),
         seen=_seen(history, rounds, state),
         estimate=estimate,
         next=upcoming,
@@ -269,20 +265,20 @@ def person_of(work: Work, id_: str | int, *, round: int | None = None, level: fl
     )
 
 
-def _check_person(work: Work, number: int) -> int:
-    if not 0 <= number < work.state.people:
-        raise InputError(f"participants have numbers from 0 to {work.state.people - 1}, got {number}")
+def _check_person(view: ProgrammeView, number: int) -> int:
+    if not 0 <= number < view.state.people:
+        raise InputError(f"participants have numbers from 0 to {view.state.people - 1}, got {number}")
     return number
 
 
-def _digest(work: Work, seq: int) -> bytes:
-    return next(digest for _, _, digest in work.session.entries(seq, seq + 1))
+def _digest(view: ProgrammeView, seq: int) -> bytes:
+    return next(digest for _, digest in view.heads(seq, seq + 1))
 
 
 def _enrolment(state: State, history: History, part: str, staff: str) -> Enrolment:
     number = history.number
-    group = state.texts("group")[number] if "group" in state.summary.levels else ""
-    features = {name: state.texts(name)[number] for name in state.settings.features}
+    group = state.text("group", number)
+    features = {name: state.text(name, number) for name in state.settings.features}
     away = history.away, history.away_since, history.away_by
     return Enrolment(tuple(history.stays), history.here, *away, history.erased, group, staff, part, features)
 
@@ -314,29 +310,28 @@ def _wait(rounds: tuple[PersonRound, ...]) -> Wait:
 
 
 def _standing(
-    work: Work, state: State, history: History, rounds: tuple[PersonRound, ...], level: float
+    view: ProgrammeView, stop: int, state: State, history: History, rounds: tuple[PersonRound, ...], level: float
 ) -> tuple[Estimate, NextDraw | None]:
     """Return what is estimated, and how the participant stands in the round that is open, or the next one."""
-    number, identity, is_open = history.number, work.session.identity, state.summary.phase != CLOSED
+    number, is_open = history.number, state.summary.phase != CLOSED
     now = rounds[-1] if is_open and rounds and rounds[-1].round == history.round else None
     if now is not None:  # as it was when the round was committed
-        state = state_before(work, state.summary.commits[-1])
-    place = int(state.part[number])
-    enrolled = np.flatnonzero(state.here & (state.part == place))
-    estimates = PartEstimates.of(state, place, np.union1d(enrolled, [number]))
+        stop = state.summary.commits[-1]
+        state = view.state_before(stop)
+    everyone, place = view.before_round(stop, state), int(state.part[number])
+    estimates, enrolled = everyone.estimates(place, number), everyone.enrolled(place)
     if not history.here or state.summary.ended or (is_open and now is None):
         return _estimate(estimates, number, level, None), None
     if now is None:
-        planned = plan_round(state, identity, unknown_states(state.people), (None,) * len(state.settings.parts))
+        planned = everyone.planned
         row, asked = int(np.searchsorted(planned.number, number)), estimates.budget(state.summary.round + 1)
         due, chance, budget = float(planned.due[row] / ONE), float(planned.chance[row] / ONE), planned.budgets[place]
         rule = history.kept_out(state.summary.round + 1, history.away)
     else:
         due, chance, budget, asked, rule = now.due, now.chance, now.budget, history.asked, now.kept_out
-    lottery = estimates.lottery(state, identity, place, asked)
-    bound = Bound(rule) if rule else _bound(state, place, estimates, lottery, asked, number)
+    bound = Bound(rule) if rule else everyone.bound(place, number, asked)
     upcoming = NextDraw(state.summary.round + 1, now is not None, due, chance, bound, len(enrolled), budget)
-    return _estimate(estimates, number, level, lottery), upcoming
+    return _estimate(estimates, number, level, everyone.lottery(place, number, asked)), upcoming
 
 
 def _estimate(estimates: PartEstimates, number: int, level: float, lottery: Lottery | None) -> Estimate:
@@ -344,14 +339,3 @@ def _estimate(estimates: PartEstimates, number: int, level: float, lottery: Lott
     known = float(estimates.benefit[place]), *estimates.interval(number, level), level
     merits = (None, None) if lottery is None else (float(lottery.merit[place]), float(lottery.merit.mean()))
     return Estimate(*known, estimates.pooled, float(estimates.worth[place]), *merits)
-
-
-def _bound(
-    state: State, place: int, estimates: PartEstimates, lottery: Lottery | None, budget: int, number: int
-) -> Bound:
-    """Return what decides how much is due in the next round to someone who may be drawn."""
-    if lottery is None:
-        return Bound("none" if budget else "budget")
-    states = np.full(len(estimates.members), UNKNOWN)
-    now = estimates.known.situation(state, "", place, estimates.members, states, budget)
-    return bound_by_merit(lottery, now.entitled, budget, now.most_due, estimates.place_of(number))

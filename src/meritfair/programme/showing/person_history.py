@@ -17,9 +17,8 @@ from meritfair.programme.columns import UNKNOWN
 from meritfair.programme.ledger.entries import NO_HASH, Entry
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.ledger.rowtable import RowTable
-from meritfair.programme.replaying import entries_of
 from meritfair.programme.state import FORGOTTEN
-from meritfair.programme.work import Work
+from meritfair.programme.view import ProgrammeView
 
 _SEEN = ("before", "action", "after")
 
@@ -154,10 +153,10 @@ class History:
         self._rules, self._account = Rules(), 0
 
     @classmethod
-    def read(cls, work: Work, number: int, stop: int) -> History:
+    def read(cls, view: ProgrammeView, number: int, stop: int) -> History:
         """Return what the entries before `stop` say."""
         made = cls(number)
-        for entry, table in entries_of(work, stop):
+        for entry, table in view.entries_about(number, stop):
             made._take(entry, table)
         return made
 
