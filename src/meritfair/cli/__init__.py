@@ -42,9 +42,11 @@ def _top(
 
 from meritfair.cli import (  # noqa: E402
     audit,
+    backup,
     bench,
     catalogue,
     compare,
+    doctor,
     effect,
     fit,
     programme,
@@ -70,6 +72,9 @@ app.command("whatif", epilog=whatif.EXAMPLES)(whatif.whatif)
 app.add_typer(programme.app)
 app.add_typer(users.app)
 app.add_typer(tokens.app)
+app.command("backup", epilog=backup.EXAMPLES)(backup.backup)
+app.command("restore", epilog=backup.RESTORE_EXAMPLES)(backup.restore)
+app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.command("datasets")(catalogue.datasets)
 app.command("policies")(catalogue.policies)
 app.command("bench", epilog=bench.EXAMPLES)(bench.bench)

@@ -16,9 +16,8 @@ thread.
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from meritfair.core.errors import InputError
 from meritfair.core.storage import write_whole
 from meritfair.programme.storage.access_rows import AccessRows
 from meritfair.programme.storage.checked_rows import ProgrammeRow
+from meritfair.programme.storage.copying import copy_file
 from meritfair.programme.storage.database import Database
 from meritfair.programme.storage.people import Person as Person
 from meritfair.programme.storage.schema import PROGRAMME, STORE, check_texts, checksum
@@ -128,7 +128,7 @@ class Store:
         if target.exists() and target.samefile(self._database.file):
             raise InputError(f"a backup must be another file than the store, got {target}")
         with explaining(self.url):
-            write_whole(target, self._copy, private=True)
+            write_whole(target, lambda temporary: copy_file(self._database.file, temporary, self.url), private=True)
 
     def check(self) -> list[str]:
         """Read everything; return what is damaged, in words, nothing if all is well."""
@@ -178,11 +178,3 @@ class Store:
         if len(rows) != count[0]:
             raise damaged(self.url, f"the list of programmes: there are {len(rows)} of {count[0]}, which")
         return rows
-
-    def _copy(self, target: Path) -> None:
-        with closing(self._database.connect()) as source, closing(sqlite3.connect(target)) as copy:
-            source.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")  # one file, whatever the store uses
-            problems = [each for (each,) in copy.execute("PRAGMA integrity_check") if each != "ok"]
-        if problems:
-            raise damaged(self.url, f"something that was to be copied ({problems[0]})")

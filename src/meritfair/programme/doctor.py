@@ -1,0 +1,211 @@
+"""What `meritfair doctor` finds out: about the machine, the machine code, and the store of programmes.
+
+Nothing is changed: a store is not upgraded, and one that is not there is not made. Whether the folder for machine code
+can be written to is tried out, since that alone tells.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+from meritfair.core.checkup import (
+    Check,
+    check_disk,
+    check_libraries,
+    check_memory,
+    check_port,
+    check_python,
+)
+from meritfair.core.errors import MeritfairError
+from meritfair.core.texts import printable, several
+from meritfair.programme.storage.database import WAL_SINCE, Database
+from meritfair.programme.storage.looking import Look, look_at
+from meritfair.programme.storage.schema import HEAD
+from meritfair.programme.storage.upgrading import is_newer
+
+_TOLERANCE = timedelta(minutes=5)
+_LONG = timedelta(days=2 * 365)
+_RESTORE = "Restore the last backup: meritfair restore FILE --replace"
+
+
+def examine(url: str | None = None, port: int = 8000) -> list[Check]:
+    """Check everything that meritfair needs here."""
+    found = [check_python(), *check_libraries(), check_machine_code()]
+    found += check_store(url)
+    return [*found, check_disk("temporary folder", Path(tempfile.gettempdir())), check_memory(), check_port(port)]
+
+
+def check_machine_code() -> Check:
+    """Check where the engine's machine code is kept."""
+    name = "machine code"
+    try:
+        from meritfair.engine.compiling import cache_directory
+
+        directory = cache_directory()
+    except (ImportError, MeritfairError, OSError) as error:
+        return Check(name, "problem", f"the engine cannot be loaded: {error}", "pip install --force-reinstall numba")
+    if directory is None:
+        advice = "Let the variable NUMBA_CACHE_DIR name a folder that can be written to"
+        return Check(name, "warning", "cannot be kept, so each process compiles for 10 to 20 seconds", advice)
+    files = list(directory.glob("*.code"))
+    size = sum(each.stat().st_size for each in files)
+    kept = f"{size / 1e6:,.1f} MB in {several(len(files), 'file')}" if files else "none yet; the first use compiles it"
+    return Check(name, "ok", f"{kept}, at {directory}")
+
+
+def check_store(url: str | None) -> list[Check]:
+    """Check a store: its database, schema, ledgers and clock, and the file that it is in."""
+    try:
+        database = Database(url)
+    except (MeritfairError, ImportError) as error:
+        return [Check("store", "problem", str(error), "Name another one with --store, or in MERITFAIR_STORE")]
+    if not database.is_sqlite:
+        return [Check("store", "ok", database.url), *_check_contents(database)]
+    if not database.file.exists():
+        nothing = Check("store", "ok", f"none yet at {database.file}", "meritfair programme create makes it")
+        return [nothing, check_disk("disk of the store", database.file.parent), check_clock(None)]
+    size = database.file.stat().st_size
+    here = Check("store", "ok", f"{database.file}, {size / 1e6:,.1f} MB")
+    disk = check_disk("disk of the store", database.file.parent, needed=3 * size)  # a backup and its check
+    return [here, check_permissions(database.file), disk, *_check_contents(database)]
+
+
+def check_permissions(file: Path) -> Check:
+    """Check that nobody but its owner can read a store, which holds the secret of the draws."""
+    name, mode = "permissions", stat.S_IMODE(file.stat().st_mode)
+    if os.name != "posix":
+        return Check(name, "ok", "those of the folder")
+    if not os.access(file, os.R_OK | os.W_OK):
+        return Check(name, "problem", f"{mode:o}: you may not read and write it", f"Look at its owner: ls -l {file}")
+    if mode & 0o077:
+        who = "everyone" if mode & 0o007 else "its group"
+        found = f"{mode:o}: open to {who} on this machine, who could foresee draws"
+        return Check(name, "warning", found, f"chmod 600 {file}")
+    return Check(name, "ok", f"{mode:o}: its owner's alone")
+
+
+def _check_contents(database: Database) -> list[Check]:
+    try:
+        look = look_at(database)
+    except MeritfairError as error:
+        return [Check("database", "problem", printable(str(error)), _hint(database)), check_clock(None)]
+    about = [check_sqlite(look)] if database.is_sqlite else [check_postgresql(look), check_tools(look)]
+    return [*about, check_schema(look, database), *check_programmes(look), check_clock(look)]
+
+
+def _hint(database: Database) -> str:
+    """Say what may help with a store that cannot be looked at."""
+    journal = Path(f"{database.file}-journal") if database.is_sqlite else None
+    if journal is not None and journal.exists() and journal.stat().st_size:
+        return "A write was cut off; the next command undoes it: meritfair programme list"
+    return _RESTORE if database.is_sqlite else "Look at the server, and at --store"
+
+
+def check_sqlite(look: Look) -> Check:
+    """Check an SQLite database: its version, how it writes, and whether its pages are whole."""
+    mode = {"wal": "a write-ahead log"}.get(look.settings["journal_mode"], "a rollback journal")
+    found = f"SQLite {look.settings['version']} with {mode}"
+    if look.damage:
+        return Check("database", "problem", f"{found}: damaged ({look.damage})", _RESTORE)
+    if mode == "a rollback journal":
+        found += f", where readers and writers take turns (unlike since {'.'.join(map(str, WAL_SINCE))})"
+    return Check("database", "ok", f"{found}; a quick check found no damage")
+
+
+def check_postgresql(look: Look) -> Check:
+    """Check a PostgreSQL server: its version, the encoding, and whether what is saved survives a crash."""
+    version, encoding = look.settings["server_version"], look.settings["server_encoding"]
+    found = f"PostgreSQL {version}, encoding {encoding}"
+    if encoding != "UTF8":
+        return Check("database", "problem", found, "Make a database with the encoding UTF8: createdb -E UTF8 NAME")
+    off = [name for name in ("fsync", "full_page_writes") if look.settings[name] != "on"]
+    if off:
+        advice = "Turn it on: what was drawn could be lost or damaged if the machine stops"
+        return Check("database", "problem", f"{found}; {' and '.join(off)} off", advice)
+    return Check("database", "ok", found)
+
+
+def check_tools(look: Look) -> Check:
+    """Check the programs that backups of PostgreSQL need."""
+    name, path = "backup programs", shutil.which("pg_dump")
+    advice = "Install PostgreSQL's client programs, of the server's version or newer: meritfair backup needs them"
+    if path is None or shutil.which("pg_restore") is None:
+        return Check(name, "warning", "pg_dump and pg_restore are not installed", advice)
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    version, server = "".join(re.findall(r"\) (\d+[.\d]*)", said)), look.settings["server_version"]
+    if _major(version) < _major(server):
+        return Check(name, "warning", f"pg_dump {version}, and the server is {server}", advice)
+    return Check(name, "ok", f"pg_dump {version}")
+
+
+def check_schema(look: Look, database: Database) -> Check:
+    """Check whether the tables are those of this version."""
+    if look.schema is None:
+        if database.is_sqlite:
+            return Check("schema", "problem", "these are not tables of programmes", "Name another file with --store")
+        return Check("schema", "ok", "no tables yet", "The first command that opens the store makes them")
+    if is_newer(look.schema):
+        advice = "Install the version of meritfair that has written it, or a later one"
+        return Check("schema", "problem", f"{look.schema}, and this version knows none after {HEAD}", advice)
+    if look.schema != HEAD:
+        advice = "Make a backup; then the next command or start of the server upgrades it"
+        return Check("schema", "warning", f"{look.schema}, to be upgraded to {HEAD}", advice)
+    return Check("schema", "ok", f"{look.schema}, up to date")
+
+
+def check_programmes(look: Look) -> list[Check]:
+    """Tell how far each programme is."""
+    return [
+        Check(
+            printable(f"programme {each.name}"),
+            "ok",
+            f"{several(each.entries, 'entry', 'entries')}, the last at {each.time}, head {each.head[:16]}…",
+        )
+        for each in look.heads
+    ]
+
+
+def check_clock(look: Look | None, now: datetime | None = None) -> Check:
+    """Check the clock against the times of the last entries, and of the files of this version."""
+    time = now or datetime.now(UTC)
+    found = f"{time:%Y-%m-%d %H:%M:%S} UTC"
+    advice = "Set the clock, and let the system keep it (timedatectl set-ntp true)"
+    installed = datetime.fromtimestamp(Path(__file__).stat().st_mtime, UTC)
+    if time < installed - timedelta(days=1):
+        return Check("clock", "problem", f"{found}, before this version was installed ({installed:%Y-%m-%d})", advice)
+    last = max((each.time for each in look.heads if each.time), default="") if look else ""
+    if last and _read(last) > time + _TOLERANCE:
+        return Check("clock", "problem", f"{found}, before the last entry ({last})", advice)
+    if last and _read(last) < time - _LONG:
+        return Check("clock", "warning", f"{found}, years after the last entry ({last})", f"If that is wrong: {advice}")
+    back = _steps_back(look) if look else []
+    if back:
+        return Check("clock", "warning", f"{found}; it was set back before {back[0]}", advice)
+    return Check("clock", "ok", found)
+
+
+def _steps_back(look: Look) -> list[str]:
+    """Name entries that are dated well before the one before them."""
+    return [
+        printable(f"an entry of {name} at {later}, after one at {earlier}")
+        for name, times in look.times.items()
+        for earlier, later in pairwise(times)
+        if _read(later) < _read(earlier) - _TOLERANCE
+    ]
+
+
+def _major(version: str) -> int:
+    found = re.match(r"\d+", version)
+    return int(found[0]) if found else 0
+
+
+def _read(time: str) -> datetime:
+    return datetime.fromisoformat(time)

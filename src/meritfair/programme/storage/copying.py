@@ -1,0 +1,25 @@
+"""Copies of SQLite databases, as they are at one time, whoever writes meanwhile."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from meritfair.programme.storage.database import PATIENCE
+from meritfair.programme.storage.store_errors import damaged, explaining
+
+
+def open_file(file: Path) -> sqlite3.Connection:
+    """Open an SQLite file that is there; what a crash has left unfinished is undone, if it may be written."""
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=PATIENCE)
+
+
+def copy_file(source: Path, target: Path, where: str) -> None:
+    """Copy a database into one file, whatever mode it has; refuse a damaged one, which is named `where`."""
+    with explaining(where), closing(open_file(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+        new.execute("PRAGMA journal_mode = DELETE")
+        problems = [each for (each,) in new.execute("PRAGMA integrity_check") if each != "ok"]
+    if problems:
+        raise damaged(where, f"something that was to be copied ({' '.join(problems[0].split())})")
