@@ -26,11 +26,11 @@ def percent(part: float) -> str:
     elif part > 0.999:
         text = _("more than {number}").format(number=decimal(99.9, 1))
     else:
-        text = decimal(100 * part, 1) if part >= 0.01 else _two_digits(100 * part)
+        text = decimal(100 * part, 1) if part >= 0.01 else two_digits(100 * part)
     return text + "\N{NO-BREAK SPACE}%"
 
 
-def _two_digits(value: float) -> str:
+def two_digits(value: float) -> str:
     """Return a number below 1 with two digits that tell something."""
     text = f"{value:.2g}"
     return current().decimal(float(text), len(text.partition(".")[2]))
