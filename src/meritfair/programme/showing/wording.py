@@ -116,14 +116,14 @@ def outcomes(number: int) -> str:
 
 
 def day(time: str) -> str:
-    """Return the day of the time of an entry.
+    """Return the day of the time of an entry; nothing if there is none.
 
     Examples
     --------
-    >>> day("2026-11-17T09:00:00Z")
-    '2026-11-17'
+    >>> day("2026-11-17T09:00:00Z"), day("")
+    ('2026-11-17', '')
     """
-    return current().day(datetime.fromisoformat(time))
+    return current().day(datetime.fromisoformat(time)) if time else ""
 
 
 def state_word(state: int) -> str:
