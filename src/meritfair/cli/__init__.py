@@ -51,6 +51,7 @@ from meritfair.cli import (  # noqa: E402
     fit,
     programme,
     reproduce,
+    serve,
     simulate,
     sweep,
     theory,
@@ -70,6 +71,7 @@ app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("effect", epilog=effect.EXAMPLES)(effect.effect)
 app.command("whatif", epilog=whatif.EXAMPLES)(whatif.whatif)
 app.add_typer(programme.app)
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.add_typer(users.app)
 app.add_typer(tokens.app)
 app.command("backup", epilog=backup.EXAMPLES)(backup.backup)

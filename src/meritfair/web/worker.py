@@ -1,0 +1,119 @@
+"""What the processes of a server do: answer requests, do long work, or set up the simulated clinic.
+
+They are started by `meritfair.web.serving`. If their parent is gone, however that came about, they end by themselves
+and take the files of the run with them. Ctrl-C in a terminal reaches every process of it: only the parent heeds it.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import uvicorn
+
+from meritfair.core.errors import MeritfairError
+from meritfair.web.logs import LoggingRequests, write_logs
+from meritfair.web.settings import ServerSettings
+
+FINISH_SECONDS = 20  # that requests have to finish in, when the server stops
+DEMO_PEOPLE, DEMO_WEEKS = 150, 12
+_log = logging.getLogger("meritfair.web")
+
+
+@dataclass(frozen=True)
+class Tls:
+    """The files of a certificate and its key."""
+
+    certificate: str
+    key: str
+
+
+class _Server(uvicorn.Server):
+    """Tells its parent when it answers, and stops when its parent says so."""
+
+    def __init__(self, config: uvicorn.Config, tell_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell_ready = tell_ready
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        signal.signal(signal.SIGTERM, self.handle_exit)
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._tell_ready()
+
+
+def answer(settings: ServerSettings, sockets: list[socket.socket], tls: Tls | None, ready: Connection) -> None:
+    """Answer requests until the parent says stop."""
+    with _child(settings):
+        from meritfair.web.app import create_app
+
+        config = uvicorn.Config(
+            LoggingRequests(create_app(settings), settings.key),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=bool(settings.url),  # from a proxy on this machine, or where FORWARDED_ALLOW_IPS says
+            timeout_graceful_shutdown=FINISH_SECONDS,
+            ssl_certfile=tls.certificate if tls else None,
+            ssl_keyfile=tls.key if tls else None,
+        )
+        _Server(config, lambda: ready.send_bytes(b"ready")).run(sockets)
+
+
+def work(settings: ServerSettings) -> None:
+    """Do long work until the parent says stop."""
+    with _child(settings):
+        from meritfair.web.job_process import run
+
+        run(settings)
+
+
+def set_up_demo(settings: ServerSettings) -> None:
+    """Set up the simulated clinic, once."""
+    with _child(settings):
+        from meritfair.programme.demo import make_demo
+        from meritfair.programme.programme import Programme
+        from meritfair.programme.storage.store import Store
+
+        make_demo(Programme(Store(settings.store), "clinic"), DEMO_PEOPLE, DEMO_WEEKS)
+
+
+@contextmanager
+def _child(settings: ServerSettings) -> Iterator[None]:
+    """Prepare a process of a server; write down what it fails with, and clean up if nobody else will."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    write_logs()
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    try:
+        yield
+    except Exception as error:
+        told = f": {error}" if isinstance(error, (MeritfairError, ImportError)) else ""  # of others it may tell values
+        _log.exception("a process of the server has failed%s", told)
+        raise SystemExit(1) from None
+    finally:
+        if parent is not None and not parent.is_alive():
+            shutil.rmtree(settings.run_folder, ignore_errors=True)
+
+
+def _follow_parent() -> None:
+    """Stop this process when its parent is gone: first kindly, then for good."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait(FINISH_SECONDS + 5)
+    os._exit(1)
