@@ -11,7 +11,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,8 +189,13 @@ class Programme:
 
     # ---- who takes part
 
-    def enrol(self, people: People | Sequence[str], *, by: str = "", key: str | None = None) -> Receipt:
-        """Let people join; those who were there before come back with all that is known of them."""
+    def enrol(
+        self, people: People | Sequence[str], *, by: str = "", key: str | None = None, dry_run: bool = False
+    ) -> Receipt:
+        """Let people join; those who were there before come back with all that is known of them.
+
+        A `dry_run` of this verb, of `report` or of `correct` checks all and returns the receipt, and keeps nothing.
+        """
         given = people if isinstance(people, People) else People(people)
 
         def do(work: Work) -> Receipt:
@@ -198,7 +203,7 @@ class Programme:
             return receipt(work, "enrol", work.state.summary.round, len(given))
 
         request = [given.ids, given.group, given.staff, given.features, by]
-        return self._write("enrol", request, key, do)
+        return self._write("enrol", request, key, do, dry_run=dry_run)
 
     def withdraw(self, ids: str | Sequence[str], *, by: str = "", key: str | None = None) -> Receipt:
         """Let people leave; what is known of them stays, for when they come back."""
@@ -295,10 +300,14 @@ class Programme:
         round: int | None = None,  # noqa: A002
         by: str = "",
         key: str | None = None,
+        dry_run: bool = False,
     ) -> Receipt:
         """Take in what was done and seen in a round, by default the last one: whole or in part, now or later."""
-        request = _request(outcomes, round, by)
-        return self._write("report", request, key, lambda work: reporting.report(work, outcomes, round, by))
+
+        def do(work: Work) -> Receipt:
+            return reporting.report(work, outcomes, round, by)
+
+        return self._write("report", _request(outcomes, round, by), key, do, dry_run=dry_run)
 
     def correct(
         self,
@@ -308,11 +317,15 @@ class Programme:
         reason: str = "",
         by: str = "",
         key: str | None = None,
+        dry_run: bool = False,
     ) -> Receipt:
         """Correct what was reported of a round; it needs a reason and a name."""
         check_by(by, needed="a correction")
-        request = [*_request(outcomes, round, by), reason]
-        return self._write("correct", request, key, lambda work: reporting.correct(work, outcomes, round, reason, by))
+
+        def do(work: Work) -> Receipt:
+            return reporting.correct(work, outcomes, round, reason, by)
+
+        return self._write("correct", [*_request(outcomes, round, by), reason], key, do, dry_run=dry_run)
 
     def close(self, *, by: str = "", key: str | None = None) -> Receipt:
         """End the open round; what comes later can still be reported."""
@@ -415,8 +428,18 @@ class Programme:
 
     # ---- once
 
-    def _write(self, verb: str, request: list[Any], key: str | None, do: Callable[[Work], Receipt]) -> Receipt:
-        """Do something in one transaction, and once for each key."""
+    def _write(
+        self,
+        verb: str,
+        request: list[Any],
+        key: str | None,
+        do: Callable[[Work], Receipt],
+        *,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Do something in one transaction, and once for each key; a dry run undoes it again."""
+        if dry_run:
+            return self._undone(do)
         with self.store.writing(self.name) as session:
             asked = b"" if key is None else hmac.digest(session.secret, canonical([verb, request]), "sha256")
             kept = None if key is None else session.answer(key)
@@ -430,6 +453,23 @@ class Programme:
             if key is not None:
                 session.keep_answer(key, asked, json.dumps(asdict(found)))
             return found
+
+    def _undone(self, do: Callable[[Work], Receipt]) -> Receipt:
+        """Do something in a transaction that is rolled back: what it refuses and what it would change is then known."""
+        try:
+            with self.store.writing(self.name) as session:
+                head = session.head.hex()
+                raise _UndoneError(replace(do(Work(session)), head=head))
+        except _UndoneError as undone:
+            return undone.receipt
+
+
+class _UndoneError(Exception):
+    """Ends the transaction of a dry run."""
+
+    def __init__(self, receipt: Receipt) -> None:
+        super().__init__()
+        self.receipt = receipt
 
 
 def _request(outcomes: Outcomes, round_: int | None, by: str) -> list[Any]:
