@@ -14,11 +14,12 @@ import hashlib
 import hmac
 from dataclasses import dataclass
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from fastapi import Depends, HTTPException, Path, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from meritfair.core.errors import InputError
+from meritfair.core.language import _
 from meritfair.programme.programme import Programme
 from meritfair.programme.reading import Snapshot
 from meritfair.programme.users import Caller, Role
@@ -134,36 +135,48 @@ def caller_of(request: Request, credentials: HTTPAuthorizationCredentials | None
     """Return who asks."""
     frame = frame_of(request)
     if is_api(request):
-        found = frame.users.caller(credentials.credentials) if credentials is not None else None
+        shown = "" if credentials is None else credentials.credentials
+        found = frame.users.caller(shown) if shown else None
     else:
-        found = frame.users.session(request.cookies.get(COOKIE, ""))
+        shown = request.cookies.get(COOKIE, "")
+        found = frame.users.session(shown) if shown else None
         if found is None and frame.settings.demo:
             found = VISITOR
     if found is None:
+        if shown:
+            frame.limits.not_known(request)
         raise SignInNeededError
+    request.state.caller = found.name  # for the log, which makes a pseudonym of it
     return found
 
 
 def csrf_of(request: Request) -> str:
     """Return the token that goes with a session: nobody can make it without the cookie."""
     session, key = request.cookies.get(COOKIE, ""), frame_of(request).settings.key
-    return hmac.new(key.encode(), b"csrf " + session.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(key.encode(), b"csrf " + session.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
 async def check_csrf(request: Request) -> None:
     """Refuse a change that does not come from one of our pages."""
     if request.method in _SAFE:
         return
+    check_same_site(request)
     sent = request.headers.get("x-csrf-token")
     if sent is None:
         value = (await request.form()).get("csrf")
         sent = value if isinstance(value, str) else ""
-    if not hmac.compare_digest(sent.encode(), csrf_of(request).encode()):
-        raise HTTPException(403, "this page is out of date: reload it and try again")
+    if not hmac.compare_digest(sent.encode("utf-8", "replace"), csrf_of(request).encode()):
+        raise HTTPException(403, _("this page is out of date: reload it and try again"))
 
 
 def check_same_site(request: Request) -> None:
-    """Refuse what another site has made the browser send."""
-    site = request.headers.get("sec-fetch-site", "same-origin")
-    if request.method not in _SAFE and site not in ("same-origin", "none"):
-        raise InputError("this was sent by another site")
+    """Refuse what another site has made the browser send: browsers say so, new ones better than old ones."""
+    if request.method in _SAFE:
+        return
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None:
+        own = site in ("same-origin", "none")
+    else:
+        own = origin is None or urlsplit(origin).hostname in frame_of(request).settings.hosts
+    if not own:
+        raise HTTPException(403, _("this was sent by another site: open the page here and try again"))

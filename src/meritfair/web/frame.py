@@ -10,6 +10,7 @@ from meritfair.programme.reading import Reader
 from meritfair.programme.storage.store import Store
 from meritfair.programme.users import Users
 from meritfair.web.jobs import Jobs
+from meritfair.web.limits import Limits
 from meritfair.web.settings import ServerSettings
 
 
@@ -22,12 +23,13 @@ class Frame:
     users: Users
     reader: Reader
     jobs: Jobs
+    limits: Limits
 
     @classmethod
     def of(cls, settings: ServerSettings) -> Frame:
         """Open the store of a server."""
         store = Store(settings.store or None)
-        return cls(settings, store, Users(store), Reader(store), Jobs(settings))
+        return cls(settings, store, Users(store), Reader(store), Jobs(settings, store), Limits(settings.workers))
 
 
 def frame_of(request: Request) -> Frame:
