@@ -32,8 +32,8 @@ class SecurityHeaders:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(self._headers)
-                headers.setdefault("Cache-Control", "no-store")
+                for name, value in {**self._headers, "Cache-Control": "no-store"}.items():
+                    headers.setdefault(name, value)  # a route may have a stricter one
             await send(message)
 
         await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
