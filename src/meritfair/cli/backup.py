@@ -96,7 +96,7 @@ def _lost(found: Restored) -> list[str]:
     now = {each.name: each.entries for each in found.heads}
     fewer = [(each, each.entries - now.get(each.name, 0)) for each in found.before]
     return [
-        printable(f"{each.name}: the last {several(number, 'entry', 'entries')} of before are not in the backup. ")
+        printable(f"{each.name}: the backup lacks {several(number, 'entry', 'entries')} that the store had. ")
         + "Heads that were published since are no longer in the ledger, and verify --head will say so."
         for each, number in fewer
         if number > 0

@@ -116,7 +116,7 @@ def check_sqlite(look: Look) -> Check:
     if look.damage:
         return Check("database", "problem", f"{found}: damaged ({look.damage})", _RESTORE)
     if mode == "a rollback journal":
-        found += f", where readers and writers take turns (unlike since {'.'.join(map(str, WAL_SINCE))})"
+        found += f" (readers and writers take turns; from {'.'.join(map(str, WAL_SINCE))} on they need not)"
     return Check("database", "ok", f"{found}; a quick check found no damage")
 
 

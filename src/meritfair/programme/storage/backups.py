@@ -28,6 +28,7 @@ from meritfair.programme.storage import dumping
 from meritfair.programme.storage.copying import copy_file, open_file
 from meritfair.programme.storage.database import Database, new_file
 from meritfair.programme.storage.looking import Head, heads_in, known_schema, looking
+from meritfair.programme.storage.schema import HEAD
 from meritfair.programme.storage.store import Store
 from meritfair.programme.storage.store_errors import StoreError, explaining
 from meritfair.programme.storage.upgrading import is_newer, newer
@@ -86,8 +87,7 @@ def back_up(url: str | None, path: Path) -> Backup:
     file = path / f"meritfair-{_now()}.{'db' if database.is_sqlite else 'dump'}" if path.is_dir() else path
     if file.exists():
         raise InputError(f"{file}: there is such a file already. Name a new one, or a folder")
-    make = _back_up_file if database.is_sqlite else _back_up_server
-    schema, heads = make(database, file)
+    schema, heads = _back_up_file(database, file) if database.is_sqlite else _back_up_server(database, url, file)
     return Backup(file, file.stat().st_size, schema, heads)
 
 
@@ -133,9 +133,11 @@ def _back_up_file(database: Database, file: Path) -> tuple[str, tuple[Head, ...]
     return found[0]
 
 
-def _back_up_server(database: Database, file: Path) -> tuple[str, tuple[Head, ...]]:
+def _back_up_server(database: Database, url: str | None, file: Path) -> tuple[str, tuple[Head, ...]]:
     with looking(database) as connection:
         schema = known_schema(connection, database.url)
+        if schema == HEAD:  # opening an older one as a store would upgrade it
+            _checked(url, database.url)
         heads = heads_in(connection)
         snapshot = str(connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar())
         write_whole(file, lambda temporary: dumping.dump(database, snapshot, temporary), private=True)
@@ -176,7 +178,8 @@ def _replace_file(path: Path, database: Database) -> Restored:
 
 
 def _restore_server(path: Path, database: Database, url: str | None, replace: bool) -> Restored:
-    dumping.check_dump(path)
+    with _refusing(path):
+        dumping.check_dump(path)
     schema = dumping.schema_of_dump(path)
     if schema is None:
         raise FileError(path, "this is a dump of a database, but not of one of programmes")
@@ -196,13 +199,25 @@ def _restore_server(path: Path, database: Database, url: str | None, replace: bo
 
 def _ready(path: Path, target: Path) -> tuple[Head, ...]:
     """Make a store of a backup: checked, up to date, in one file."""
-    copy_file(path, target, str(path))
+    with _refusing(path):
+        copy_file(path, target, str(path))
     with looking(Database(str(target))) as connection:
         known_schema(connection, str(path))
-    heads = _checked(str(target), str(path))
+    with _refusing(path):
+        heads = _checked(str(target), str(path))
     with closing(sqlite3.connect(target)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
     return heads
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Say that damage is that of a backup, not of the store."""
+    try:
+        yield
+    except StoreError as error:
+        problem = f"this backup is cut off or damaged, and nothing was changed; take another one. ({error})"
+        raise FileError(path, problem) from None
 
 
 def _write_over(database: Database, source: Path) -> None:
