@@ -29,6 +29,7 @@ class FileError(InputError):
 
     def __init__(self, path: object, problem: str, *, line: int | None = None, column: str | None = None) -> None:
         self._made_from = (path, problem, line, column)
+        self.problem, self.line, self.column = problem, line, column
         at_line = "" if line is None else f", line {line}"
         at_column = "" if column is None else f", column {column}"
         super().__init__(f"{path}{at_line}{at_column}: {problem}")

@@ -196,9 +196,9 @@ def set_away(work: Work, ids: Sequence[str], away: bool, by: str) -> Entry | Non
     return work.append("away", {}, {"number": numbers, "away": np.full(len(numbers), int(away))}, by)
 
 
-def erase(work: Work, id_: str, by: str) -> Entry:
+def erase(work: Work, id_: str | int, by: str) -> Entry:
     """Delete who a participant is; their rows stay in the ledger, as those of nobody."""
-    number = int(work.numbers([id_])[0])
+    number = work.number(id_)
     entry = work.append("erase", {}, {"number": [number]}, by)
     work.session.erase(number)
     return entry

@@ -145,10 +145,13 @@ def _shown(entry: Entry, table: RowTable, number: int) -> list[int]:
     return [index for index in (place - 1, place) if 0 <= index < len(table)]
 
 
-def proof(work: Work, id_: str) -> dict[str, Any]:
+def proof(work: Work, id_: str | int) -> dict[str, Any]:
     """Return what one person needs to prove what was recorded of them."""
-    number = int(work.numbers([id_])[0])
-    person = work.session.people([number])[0]
+    number = work.number(id_)
+    found = work.session.people([number])
+    if not found:
+        raise InputError(f"participant {number} was erased, and nobody can tell any more who they were")
+    person = found[0]
     entries, rows = list[str](), list[dict[str, Any]]()
     for seq, data, _ in work.session.entries():
         entry = Entry.from_bytes(data)

@@ -11,6 +11,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
@@ -33,7 +34,7 @@ from meritfair.programme.rounds import Drawn, Round
 from meritfair.programme.settings import FLOOR, RECOMMENDED, Part, Settings, Trial
 from meritfair.programme.state import CLOSED
 from meritfair.programme.status import Status, status_of
-from meritfair.programme.storage.store import Store
+from meritfair.programme.storage.store import Session, Store
 from meritfair.programme.work import Work, check_by, versions
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ if TYPE_CHECKING:
 
 class KeyConflictError(InputError):
     """A key was used before, for another request."""
+
+
+class HeadMovedError(InputError):
+    """Something was entered since the head that a change was meant for."""
 
 
 class Programme:
@@ -76,6 +81,7 @@ class Programme:
 
     def __init__(self, store: Store, name: str | None = None) -> None:
         self.store, self._name = store, name
+        self._expected = ""
 
     @property
     def name(self) -> str:
@@ -87,6 +93,12 @@ class Programme:
                 raise InputError(f"no programme was named, and {found}")
             self._name = names[0]
         return self._name
+
+    def expecting(self, head: str) -> Programme:
+        """Return the programme such that changes are refused if its head is another one when they are made."""
+        same = copy(self)
+        same._expected = head
+        return same
 
     def __repr__(self) -> str:
         return f"Programme({self._name or 'the only one'} in {self.store.url})"
@@ -107,6 +119,7 @@ class Programme:
         parts: Sequence[Part] | None = None,
         pseudonymise: bool = False,
         by: str = "",
+        key: str | None = None,
     ) -> Receipt:
         """Create the programme.
 
@@ -133,7 +146,7 @@ class Programme:
             The arms of the trial, each with a name, a budget and a policy.
         pseudonymise : bool
             Keep pseudonyms instead of ids.
-        by : str
+        by, key : str
         """
         if self._name is None:
             raise InputError("a new programme needs a name")
@@ -145,16 +158,47 @@ class Programme:
         settings = Settings(own, Rules() if rules is None else rules, forget, used, trial)
         for name in trial.strata if trial is not None else ():
             check_known("feature", name, used, where="strata")
+        request = [self._name, canonical(settings.body()).decode(), pseudonymise, by]
+        if key is not None and (before := self._created(key, request)) is not None:
+            return before
+        try:
+            return self._create(settings, history, pseudonymise, by, key, request)
+        except InputError:  # someone else may have done the same meanwhile
+            if key is None or (before := self._created(key, request)) is None:
+                raise
+            return before
+
+    def _create(
+        self,
+        settings: Settings,
+        history: StateLog | None,
+        pseudonymise: bool,
+        by: str,
+        key: str | None,
+        request: list[Any],
+    ) -> Receipt:
+        """Make the programme in one transaction."""
         secret, identity = randomness.new_secret(), secrets.token_hex(16)
-        key = secrets.token_bytes(32) if pseudonymise else b""
-        with self.store.creating(self._name, identity, secret + key) as session:
+        names = secrets.token_bytes(32) if pseudonymise else b""
+        with self.store.creating(str(self._name), identity, secret + names) as session:
             work = Work(session)
             said = {"name": self._name, "secret": randomness.secret_hash(secret), "versions": versions()}
             work.append("create", {**settings.body(), **said}, None, by)
             if history is not None:
                 _take_in_history(work, history, by)
             work.save()
-            return receipt(work, "create", 0, entries=session.length)
+            made = receipt(work, "create", 0, entries=session.length)
+            if key is not None:
+                session.keep_answer(key, _asked(session, "create", request), json.dumps(asdict(made)))
+            return made
+
+    def _created(self, key: str, request: list[Any]) -> Receipt | None:
+        """Return what came of a creation with this key, in whichever programme of the store; None if there was none."""
+        for name in self.store.names():
+            with self.store.reading(name) as session:
+                if (found := _answered(session, "create", request, key)) is not None:
+                    return found
+        return None
 
     def change(
         self,
@@ -227,15 +271,19 @@ class Programme:
 
         return self._write("away", [given, back, by], key, do)
 
-    def erase(self, id_: str, *, by: str = "", key: str | None = None) -> Receipt:
-        """Delete who someone is, for good: id, salt, group, staff and reasons. They must have left before."""
+    def erase(self, id_: str | int, *, by: str = "", key: str | None = None) -> Receipt:
+        """Delete who someone is, for good: id, salt, group, staff and reasons. They must have left before.
+
+        They are named by their id, or by their number in the ledger.
+        """
         check_by(by, needed="to erase someone")
 
         def do(work: Work) -> Receipt:
             enrolling.erase(work, id_, by)
             return receipt(work, "erase", work.state.summary.round, 1)
 
-        return self._write("erase", [sha256(id_.encode()).hex(), by], key, do)
+        named = id_ if isinstance(id_, int) else sha256(id_.encode()).hex()
+        return self._write("erase", [named, by], key, do)
 
     # ---- rounds
 
@@ -327,17 +375,25 @@ class Programme:
 
         return self._write("correct", [*_request(outcomes, round, by), reason], key, do, dry_run=dry_run)
 
-    def close(self, *, by: str = "", key: str | None = None) -> Receipt:
-        """End the open round; what comes later can still be reported."""
+    def close(
+        self,
+        *,
+        round: int | None = None,  # noqa: A002
+        by: str = "",
+        key: str | None = None,
+    ) -> Receipt:
+        """End the open round, if it is this one; what comes later can still be reported."""
 
         def do(work: Work) -> Receipt:
             summary = work.state.summary
             if summary.phase == CLOSED:
                 raise InputError("no round is open")
+            if round not in (None, summary.round):
+                raise InputError(f"round {summary.round} is open, not round {round}")
             work.append("close", {"round": summary.round}, None, by)
             return receipt(work, "close", summary.round)
 
-        return self._write("close", [by], key, do)
+        return self._write("close", [by] if round is None else [round, by], key, do)
 
     def end(self, *, by: str = "", key: str | None = None) -> Receipt:
         """End the programme and publish the secret, so that anyone can check the seeds of all draws."""
@@ -392,8 +448,11 @@ class Programme:
         with self.store.reading(self.name) as session:
             return report_of(Work(session), alpha=alpha)
 
-    def proof(self, id_: str) -> dict[str, Any]:
-        """Return what one person needs to prove what was recorded of them, as plain values."""
+    def proof(self, id_: str | int) -> dict[str, Any]:
+        """Return what one person needs to prove what was recorded of them, as plain values.
+
+        They are named by their id, or by their number in the ledger.
+        """
         from meritfair.programme.exporting import proof
 
         with self.store.reading(self.name) as session:
@@ -441,17 +500,15 @@ class Programme:
         if dry_run:
             return self._undone(do)
         with self.store.writing(self.name) as session:
-            asked = b"" if key is None else hmac.digest(session.secret, canonical([verb, request]), "sha256")
-            kept = None if key is None else session.answer(key)
-            if kept is not None:
-                if kept[0] != asked:
-                    raise KeyConflictError(f"the key {key!r} was used before, for another request")
-                return Receipt(**json.loads(kept[1]))
+            if key is not None and (before := _answered(session, verb, request, key)) is not None:
+                return before
+            if self._expected and self._expected != session.head.hex():
+                raise HeadMovedError(f"something was entered since the head {self._expected}: look again before you do")
             work = Work(session)
             found = do(work)
             work.save()
             if key is not None:
-                session.keep_answer(key, asked, json.dumps(asdict(found)))
+                session.keep_answer(key, _asked(session, verb, request), json.dumps(asdict(found)))
             return found
 
     def _undone(self, do: Callable[[Work], Receipt]) -> Receipt:
@@ -462,6 +519,21 @@ class Programme:
                 raise _UndoneError(replace(do(Work(session)), head=head))
         except _UndoneError as undone:
             return undone.receipt
+
+
+def _asked(session: Session, verb: str, request: list[Any]) -> bytes:
+    """Return what stands for a request, and tells nothing of it to those who do not know the secret."""
+    return hmac.digest(session.secret, canonical([verb, request]), "sha256")
+
+
+def _answered(session: Session, verb: str, request: list[Any], key: str) -> Receipt | None:
+    """Return what a request with this key was answered, None if there was none; refuse another request."""
+    kept = session.answer(key)
+    if kept is None:
+        return None
+    if kept[0] != _asked(session, verb, request):
+        raise KeyConflictError(f"the key {key!r} was used before, for another request")
+    return Receipt(**json.loads(kept[1]))
 
 
 class _UndoneError(Exception):

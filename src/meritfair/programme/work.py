@@ -131,6 +131,14 @@ class Work(ProgrammeView):
                 raise ParticipantError(f"the participant {ids[gone[0]]!r} is not enrolled now", gone[0])
         return numbers
 
+    def number(self, id_: str | int) -> int:
+        """Return the number of a participant who is named by their id or by that number."""
+        if isinstance(id_, str):
+            return int(self.numbers([id_])[0])
+        if not 0 <= id_ < self.state.people:
+            raise InputError(f"participants have numbers from 0 to {self.state.people - 1}, got {id_}")
+        return id_
+
     def _unknown(self, id_: str) -> InputError:
         """Return the error for an id that is not known, with the nearest one if there are few."""
         if self.state.people > 10_000 or self.session.secret[_SECRET:]:
