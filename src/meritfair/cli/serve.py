@@ -15,8 +15,8 @@ from meritfair.cli.show import say
 from meritfair.core.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from meritfair.web.processes import Tls
     from meritfair.web.settings import ServerSettings
-    from meritfair.web.worker import Tls
 
 EXAMPLES = """A simulated clinic to look around in: [cyan]meritfair serve --demo[/]
 
@@ -66,9 +66,9 @@ def _run(store: str, host: str, port: int, url: str, workers: int, demo: bool, t
     import tempfile
 
     from meritfair.web.logs import write_logs
+    from meritfair.web.processes import set_up_demo
     from meritfair.web.serving import Supervisor, listen
     from meritfair.web.settings import ServerSettings
-    from meritfair.web.worker import set_up_demo
 
     listening = listen(host, port, next_free=demo)
     port = listening.getsockname()[1]
@@ -120,7 +120,7 @@ def _is_own_machine(host: str) -> bool:
 def _tls(certificate: str, key: str) -> Tls | None:
     from pathlib import Path
 
-    from meritfair.web.worker import Tls
+    from meritfair.web.processes import Tls
 
     if not certificate and not key:
         return None
@@ -153,8 +153,7 @@ def _tell(settings: ServerSettings, link: str | None) -> None:
 
 
 def _check_extra() -> None:
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("the server", "web") from None
+    from importlib.util import find_spec
+
+    if not all(map(find_spec, ("fastapi", "uvicorn", "argon2", "babel"))):
+        raise MissingExtraError("the server", "web")

@@ -20,13 +20,13 @@ import time
 import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 OURS = ("meritfair", "uvicorn")  # loggers whose messages hold no one's data; of others only the name is written
-HEADER = "X-Request-Id"
+HEADER = b"x-request-id"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _QUIET = ("/static", "/healthz", "/readyz", "/metrics")
 _log = logging.getLogger("meritfair.web")
@@ -139,7 +139,7 @@ class LoggingRequests:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)[HEADER] = number
+                message["headers"] = [*message.get("headers", ()), (HEADER, number.encode())]
             await send(message)
 
         error: BaseException | None = None

@@ -22,8 +22,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from meritfair.core.errors import InputError
+from meritfair.web.processes import FINISH_SECONDS, Tls, answer, work
 from meritfair.web.settings import ServerSettings
-from meritfair.web.worker import FINISH_SECONDS, Tls, answer, work
 
 _SPAWN = multiprocessing.get_context("spawn")
 _LONGEST_WAIT = 30.0  # seconds until a process that keeps dying is started again

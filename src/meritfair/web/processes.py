@@ -2,6 +2,8 @@
 
 They are started by `meritfair.web.serving`. If their parent is gone, however that came about, they end by themselves
 and take the files of the run with them. Ctrl-C in a terminal reaches every process of it: only the parent heeds it.
+
+The parent imports this module, so what takes long to import waits until a process needs it.
 """
 
 from __future__ import annotations
@@ -13,15 +15,13 @@ import shutil
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-import uvicorn
-
 from meritfair.core.errors import MeritfairError
-from meritfair.web.logs import LoggingRequests, write_logs
+from meritfair.web.logs import write_logs
 from meritfair.web.settings import ServerSettings
 
 FINISH_SECONDS = 20  # that requests have to finish in, when the server stops
@@ -37,39 +37,12 @@ class Tls:
     key: str
 
 
-class _Server(uvicorn.Server):
-    """Tells its parent when it answers, and stops when its parent says so."""
-
-    def __init__(self, config: uvicorn.Config, tell_ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._tell_ready = tell_ready
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        signal.signal(signal.SIGTERM, self.handle_exit)
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._tell_ready()
-
-
 def answer(settings: ServerSettings, sockets: list[socket.socket], tls: Tls | None, ready: Connection) -> None:
     """Answer requests until the parent says stop."""
     with _child(settings):
-        from meritfair.web.app import create_app
+        from meritfair.web.answering import answer_requests
 
-        config = uvicorn.Config(
-            LoggingRequests(create_app(settings), settings.key),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=bool(settings.url),  # from a proxy on this machine, or where FORWARDED_ALLOW_IPS says
-            timeout_graceful_shutdown=FINISH_SECONDS,
-            ssl_certfile=tls.certificate if tls else None,
-            ssl_keyfile=tls.key if tls else None,
-        )
-        _Server(config, lambda: ready.send_bytes(b"ready")).run(sockets)
+        answer_requests(settings, sockets, tls, lambda: ready.send_bytes(b"ready"))
 
 
 def work(settings: ServerSettings) -> None:
