@@ -5,11 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, FastAPI
 
 from meritfair.web.access import check_csrf
+from meritfair.web.pages import me, sign_in, users
 
-MODULES: tuple[APIRouter, ...] = ()
+MODULES: tuple[APIRouter, ...] = (me.router, users.router)
 
 
 def install(app: FastAPI) -> None:
     """Add all pages; whatever changes something needs the token of the session."""
+    app.include_router(sign_in.router, include_in_schema=False)  # which is for those who have no session yet
     for router in MODULES:
         app.include_router(router, dependencies=[Depends(check_csrf)], include_in_schema=False)
