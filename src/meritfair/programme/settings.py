@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from meritfair.core.checks import check_number, check_whole
+from meritfair.core.checks import check_known, check_number, check_whole
 from meritfair.core.errors import InputError
 from meritfair.model.counts import check_forget
 from meritfair.model.merit import CustomMerit
@@ -148,6 +148,22 @@ class Settings:
         object.__setattr__(self, "forget", check_forget(self.forget))
         for part in self.parts:
             self.rules.check(_MOST_DRAWN, part.budget, part.policy.criterion)
+
+    def changed(
+        self,
+        part: str = "",
+        *,
+        budget: Any = None,
+        policy: Any = None,
+        floor: float | None = None,
+        rules: Rules | None = None,
+    ) -> Settings:
+        """Return the settings with some of a part changed, or the rules of all; what is None stays."""
+        check_known("part", part, [each.name for each in self.parts])
+        given = {"budget": budget, "policy": policy, "floor": floor}
+        new = {name: value for name, value in given.items() if value is not None}
+        parts = [dataclasses.replace(each, **new) if each.name == part else each for each in self.parts]
+        return dataclasses.replace(self, parts=tuple(parts), rules=self.rules if rules is None else rules)
 
     def body(self) -> dict[str, Any]:
         """Return them as the ledger has them."""

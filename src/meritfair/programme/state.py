@@ -63,6 +63,12 @@ class State:
         made._settings = self._settings
         return made
 
+    def with_settings(self, settings: Settings) -> State:
+        """Return the same under other settings, to plan with; it shares the columns, so apply nothing to it."""
+        made = State(self.columns, self.to_dict())
+        made._settings = settings
+        return made
+
     @property
     def settings(self) -> Settings:
         """The settings in force."""

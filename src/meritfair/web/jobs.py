@@ -1,52 +1,132 @@
-"""Long work of a server: it is done in a process of its own, shows its progress, and survives a reload of the page."""
+"""Long work of a server: it is done in a process of its own, shows its progress, and survives a reload of the page.
+
+Whoever needs something asks for it by kind, programme and arguments. The same question about the same head of the
+ledger is one job, whoever asks, in whichever worker. What came of it stays in the server's run folder for a while
+(`meritfair.web.job_files`); it never names participants, but by their numbers in the ledger, so that nothing of someone
+who is erased is left in it.
+
+The work is done by `meritfair.web.job_process`; or, where the settings say that there is no such process (in tests, or
+an application without `meritfair serve`), by one thread of this process.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+import tempfile
+import threading
+import time
+from pathlib import Path
 from typing import Any
 
+from meritfair.core.checks import check_known
+from meritfair.programme.storage.store import Store
+from meritfair.web.job_files import Job as Job
+from meritfair.web.job_files import JobFiles
+from meritfair.web.job_kinds import KINDS
+from meritfair.web.job_work import Worker
 from meritfair.web.settings import ServerSettings
 
-
-@dataclass(frozen=True)
-class Job:
-    """A piece of long work.
-
-    Attributes
-    ----------
-    id, kind, programme, head : str
-        What is worked out, of which programme, as of which entry.
-    state : {"waiting", "running", "done", "failed"}
-    done, total : int
-    words, error : str
-    result : dict or None
-    file : str
-        Where a file is that was made; empty if none was.
-    """
-
-    id: str
-    kind: str
-    programme: str
-    head: str
-    state: str = "waiting"
-    done: int = 0
-    total: int = 0
-    words: str = ""
-    error: str = ""
-    result: dict[str, Any] | None = None
-    file: str = ""
+_IDLE = 30.0  # seconds after which a thread without work ends
 
 
 class Jobs:
-    """The long work of a server."""
+    """The long work of a server.
 
-    def __init__(self, settings: ServerSettings) -> None:
-        self._settings = settings
+    Parameters
+    ----------
+    settings : ServerSettings
+    store : Store
+    """
 
-    def ask(self, kind: str, programme: str, arguments: dict[str, Any]) -> Job:
-        """Return the job for what is asked; it is begun if it is not there yet."""
-        raise NotImplementedError
+    def __init__(self, settings: ServerSettings, store: Store) -> None:
+        self._store = store
+        self._own = None if settings.run_folder else tempfile.TemporaryDirectory(prefix="meritfair-")
+        self._files = JobFiles(Path(self._own.name if self._own else settings.run_folder) / "jobs")
+        self._threaded = not settings.job_process
+        self._thread: threading.Thread | None = None
+        self._wake, self._lock = threading.Condition(), threading.Lock()
+
+    def ask(
+        self,
+        kind: str,
+        programme: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        now: bool = False,
+        again: bool = False,
+    ) -> Job:
+        """Return the job for what is asked; it is begun if it is not there yet.
+
+        Parameters
+        ----------
+        kind : str
+            One of `KINDS`.
+        programme : str
+        arguments : dict, optional
+            Plain values, as the kind takes them.
+        now : bool
+            Do the work before returning, in this thread: for programmes that are small.
+        again : bool
+            Begin anew what has failed.
+        """
+        check_known("kind of job", kind, KINDS)
+        job = self._new(kind, programme, arguments or {})
+        there = self._files.read(job.id) or self._files.waiting_like(job)
+        if there is not None and (there.state != "failed" or not again):
+            job = there
+        else:
+            self._files.add(job)
+        if job.state != "waiting":
+            return job
+        if now:
+            Worker(self._files, self._store).work(job)
+            return self._files.read(job.id) or job
+        self._begin()
+        return job
 
     def get(self, id_: str) -> Job | None:
         """Return a job."""
-        raise NotImplementedError
+        return self._files.read(id_)
+
+    def latest(self, kind: str, programme: str, arguments: dict[str, Any] | None = None) -> Job | None:
+        """Return the newest job of a kind that is done, whatever the head was; None if there is none."""
+        like = self._new(kind, programme, arguments or {})
+        return self._files.latest_like(like)
+
+    def path(self, job: Job) -> Path:
+        """Return the file that a job has made."""
+        return self._files.folder / job.id / job.file
+
+    def forget(self, programme: str) -> None:
+        """Delete what has come of the jobs of a programme."""
+        self._files.forget(programme)
+
+    def _new(self, kind: str, programme: str, arguments: dict[str, Any]) -> Job:
+        with self._store.reading(programme) as session:
+            identity, head, entries = session.identity, session.head.hex(), session.length
+        question = json.dumps([kind, identity, arguments, head], sort_keys=True)
+        id_ = hashlib.sha256(question.encode()).hexdigest()[:32]
+        return Job(
+            id_, kind, programme, head, identity=identity, arguments=arguments, entries=entries, asked=time.time()
+        )
+
+    def _begin(self) -> None:
+        """Let the thread know that there is work, if there is no process for it."""
+        if not self._threaded:
+            return
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="meritfair jobs", daemon=True)
+                self._thread.start()
+        with self._wake:
+            self._wake.notify()
+
+    def _run(self) -> None:
+        worker, last = Worker(self._files, self._store), time.monotonic()
+        while time.monotonic() - last < _IDLE:
+            if worker.step():
+                last = time.monotonic()
+                continue
+            with self._wake:
+                self._wake.wait(0.2)

@@ -39,7 +39,7 @@ class Spoken(Language):
 
     def ngettext(self, singular: str, plural: str, number: float) -> str:
         found = self._catalogue.get(singular)
-        place = self._catalogue.plural_func(number) if float(number).is_integer() else 1
+        place = 0 if self.locale.plural_form(number) == "one" else 1  # English and German have two forms
         if found is None or isinstance(found.string, str) or not found.string[place]:
             return super().ngettext(singular, plural, number)
         return str(found.string[place])

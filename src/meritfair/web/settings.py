@@ -29,6 +29,8 @@ class ServerSettings:
         Whether it shows a simulated clinic: whoever looks is signed in.
     run_folder : str
         Where long work is kept while the server runs; one for all workers.
+    job_process : bool
+        Whether a process of its own does long work; otherwise a thread does.
     key : str
         Random, for this run of the server.
     max_body : int
@@ -42,6 +44,7 @@ class ServerSettings:
     workers: int = 1
     demo: bool = False
     run_folder: str = ""
+    job_process: bool = False
     key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
     max_body: int = 64 * MEGABYTE
 

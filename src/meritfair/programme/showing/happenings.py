@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from meritfair.model.rules import Rules, budget_text
+from meritfair.model.rules import budget_text
 from meritfair.programme.ledger.entries import Entry
 from meritfair.programme.ledger.rowtable import RowTable
-from meritfair.programme.settings import Part
+from meritfair.programme.settings import Part, Settings
+from meritfair.programme.view import ProgrammeView
 from meritfair.programme.work import Work
 
 
@@ -161,14 +162,9 @@ class _Reader:
             (self.left if entry.kind == "withdraw" else self.erased).update(dict.fromkeys(numbers, entry.time))
 
     def _change(self, entry: Entry) -> None:
-        old_parts, old_rules = self.parts, Rules.from_settings(self.bodies["rules"])
+        old = Settings.from_body(self.bodies)
         self._settings({**self.bodies, **entry.body})
-        new_rules = Rules.from_settings(self.bodies["rules"])
-        what = [text for old, new in zip(old_parts, self.parts, strict=True) for text in _differences(old, new)]
-        if old_rules != new_rules:
-            what.append(f"rules: {old_rules or 'none'} → {new_rules or 'none'}")
-        said = entry.time, entry.by, str(entry.body["reason"]), len(self.times) + 1
-        self.changes.append(Change(*said, tuple(what or ["nothing"])))
+        self.changes.append(_change(entry, old, Settings.from_body(self.bodies), len(self.times) + 1))
 
     def _seen(self, entry: Entry, table: RowTable) -> None:
         round_, numbers = int(entry.body["round"]), table["number"].astype(np.int64)
@@ -181,6 +177,33 @@ class _Reader:
         drawn = self.work.state.seen(round_)[0, numbers]
         for number in numbers[(table["action"] == 1) & (drawn == 0)].tolist():
             self.overrides[round_, number] = entry.by, entry.seq
+
+
+def changes_of(view: ProgrammeView) -> list[Change]:
+    """Return all changes of settings, from the first on."""
+    found, body, round_ = list[Change](), dict[str, Any](), 0
+    for entry, _ in view.heads():
+        if entry.kind == "create":
+            body = dict(entry.body)
+        elif entry.kind == "commit":
+            round_ = int(entry.body["round"])
+        elif entry.kind == "change":
+            old, body = Settings.from_body(body), {**body, **entry.body}
+            found.append(_change(entry, old, Settings.from_body(body), round_ + 1))
+    return found
+
+
+def _change(entry: Entry, old: Settings, new: Settings, first_round: int) -> Change:
+    what = tuple(differences(old, new) or ["nothing"])
+    return Change(entry.time, entry.by, str(entry.body["reason"]), first_round, what)
+
+
+def differences(old: Settings, new: Settings) -> list[str]:
+    """Return what differs between settings of one programme, in words; nothing if they are the same."""
+    what = [text for mine, other in zip(old.parts, new.parts, strict=True) for text in _differences(mine, other)]
+    if old.rules != new.rules:
+        what.append(f"rules: {old.rules or 'none'} → {new.rules or 'none'}")
+    return what
 
 
 def _differences(old: Part, new: Part) -> list[str]:

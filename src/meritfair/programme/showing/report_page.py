@@ -30,23 +30,22 @@ _HOW_TO_READ = (
 _SECRET = "the secret whose hash is in the first entry: nobody without it could foresee them, or try another draw"
 
 
-def write_report_page(report: ProgrammeReport, path: str | PathLike[str]) -> None:
-    """Write the audit of a programme to an .html file."""
-    write_page(report_page(report), path)
+def write_report_page(report: ProgrammeReport, path: str | PathLike[str], *, people: bool = True) -> None:
+    """Write the audit of a programme to an .html file, with or without tables of single people."""
+    write_page(report_page(report, people=people), path)
 
 
-def report_page(report: ProgrammeReport) -> Page:
+def report_page(report: ProgrammeReport, *, people: bool = True) -> Page:
     """Return what the page says."""
     shown = [
         sections.shares(report),
-        sections.evidence(report),
+        sections.evidence(report, people=people),
         sections.overrides(report),
         sections.data(report),
         sections.learned(report),
         sections.effect(report),
         *([] if report.trial is None else trial_sections(report.trial)),
-        sections.waits(report),
-        sections.people(report),
+        *([sections.waits(report), sections.people(report)] if people else []),
         settings_section(report),
         check_section(report),
         PageSection("How to read this", _HOW_TO_READ),

@@ -58,7 +58,7 @@ def _flagged_groups(report: ProgrammeReport) -> set[str]:
     return {name for name, flagged in zip(found.names, found.flagged, strict=True) if flagged}
 
 
-def evidence(report: ProgrammeReport) -> PageSection:
+def evidence(report: ProgrammeReport, *, people: bool = True) -> PageSection:
     """Return whether the draws were as stated, and how accounts stood."""
     looks = np.unique(np.linspace(0, len(report.audit.rounds) - 1, _MOST_LOOKS).round().astype(np.int64))
     course, account = report.audit.course_at(looks), report.audit.arms.account
@@ -77,7 +77,7 @@ def evidence(report: ProgrammeReport) -> PageSection:
         "all accounts; dashed is the slack.",
     )
     said = [*words.evidence_words(report), words.accounts_words(report)]
-    tables = [PageTable("Over the rounds", headings, rows), *_accounts(report)]
+    tables = [PageTable("Over the rounds", headings, rows), *(_accounts(report) if people else [])]
     return PageSection("Were the draws as stated?", list(map(printable, said)), drawing, tables)
 
 

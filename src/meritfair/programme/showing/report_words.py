@@ -136,11 +136,19 @@ def _flagged(report: ProgrammeReport) -> str:
     named = []
     for what, table in tables.items():
         names = [] if table is None else [table.names[k] for k in np.flatnonzero(table.flagged)]
-        named += [what.format(names=_listed(names))] if names else []
+        if names and set(names) == {nobody_named()}:
+            named.append(people(len(names)))
+        elif names:
+            named.append(what.format(names=_listed(names)))
     if not named:
         return _("No person and no group stands out.")
     who = named[0] if len(named) == 1 else _("{first} and {second}").format(first=named[0], second=named[1])
     return _("These stand out: {who}.").format(who=who)
+
+
+def nobody_named() -> str:
+    """Return what everyone is called in a report without names."""
+    return _("someone")
 
 
 def _listed(names: list[str]) -> str:

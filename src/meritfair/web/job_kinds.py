@@ -1,0 +1,199 @@
+"""What a server can work out as a job: the kinds, what each takes, and what comes of it.
+
+None of the results names a participant; they are told by their numbers in the ledger. Words are made in all languages
+of the pages, since readers may differ from those who asked.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from meritfair.core.errors import InputError
+from meritfair.core.language import _, speaking
+from meritfair.programme.programme import Programme
+from meritfair.programme.storage.store import Store
+from meritfair.programme.users import Role
+from meritfair.programme.work import Work
+
+MOST_ROUNDS = 520  # that a what-if plays ahead
+_MOST_SCENARIOS = 8
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a job has to do.
+
+    Attributes
+    ----------
+    store : Store
+    programme : str
+    arguments : mapping
+    folder : Path
+        Where files are written.
+    tell : callable
+        Is told what is going on, and how much of how much is done.
+    """
+
+    store: Store
+    programme: str
+    arguments: Mapping[str, Any]
+    folder: Path
+    tell: Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What came of a job: plain values, and the name of a file, if there is one."""
+
+    values: dict[str, Any]
+    file: str = ""
+
+
+def report(task: Task) -> Made:
+    """Make the audit for a board: numbers, words by language, and a file with a row for everyone by number."""
+    from meritfair.programme.showing.board import board_values, board_words, people_columns
+    from meritfair.programme.showing.report import report_of
+    from meritfair.web.language import LANGUAGES, language_of
+
+    task.tell(_("reading the ledger"), 0, 3)
+    with task.store.reading(task.programme) as session:
+        found = report_of(Work(session))
+    task.tell(_("writing the report"), 1, 3)
+    words = {}
+    for code in LANGUAGES:
+        language = language_of(code)
+        assert language is not None
+        with speaking(language):
+            words[code] = board_words(found)
+    columns = people_columns(found)
+    with (task.folder / "people.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return Made({**board_values(found), "words": words}, "people.csv")
+
+
+def board(task: Task) -> Made:
+    """Write the audit as one page of HTML, without single people."""
+    from meritfair.programme.showing.board import without_names
+    from meritfair.programme.showing.report import report_of
+    from meritfair.programme.showing.report_page import write_report_page
+
+    task.tell(_("reading the ledger"), 0, 2)
+    with task.store.reading(task.programme) as session:
+        found = report_of(Work(session))
+    task.tell(_("drawing"), 1, 2)
+    write_report_page(without_names(found), task.folder / "board.html", people=False)
+    return Made({}, "board.html")
+
+
+def learning(task: Task) -> Made:
+    """Work out how what is known of people has grown, round after round."""
+    from meritfair.programme.showing.learning import learning_of
+
+    with task.store.reading(task.programme) as session:
+        words = _("estimating what was known after each round")
+        found = learning_of(Work(session), lambda done, total: task.tell(words, done, total))
+    return Made(found.to_dict())
+
+
+def verify(task: Task) -> Made:
+    """Check the whole ledger, and that it holds heads that were kept."""
+    heads = [str(each) for each in task.arguments.get("heads", [])]
+    words = _("checking entries and draws")
+    found = Programme(task.store, task.programme).verify(
+        heads=heads, progress=lambda done, total: task.tell(words, done, total)
+    )
+    counts = {name: vars(found)[name] for name in ("entries", "rounds", "draws", "exact", "near", "tied", "head")}
+    return Made({**counts, "whole": found.whole, "words": str(found), "problems": list(map(str, found.problems))})
+
+
+def whatif(task: Task) -> Made:
+    """Play policies with some budgets in the rounds after the ledger.
+
+    Arguments: ``budgets`` and ``rounds``; ``extrapolate``; and ``change``, settings of the part that would change, as
+    the ledger has them, to be played beside those in force.
+    """
+    from meritfair.scenarios.asking import whatif as ask
+
+    programme = Programme(task.store, task.programme)
+    budgets = [int(each) for each in task.arguments.get("budgets", [])]
+    rounds = int(task.arguments.get("rounds", 0)) or None
+    if rounds is not None and not 1 <= rounds <= MOST_ROUNDS:
+        raise InputError(f"rounds ahead must be between 1 and {MOST_ROUNDS}, got {rounds}")
+    if not 1 <= len(budgets) <= _MOST_SCENARIOS:
+        raise InputError(f"a what-if takes 1 to {_MOST_SCENARIOS} budgets, got {len(budgets)}")
+    found = ask(
+        programme.log(),
+        _policies(task, max(budgets)),
+        budget=budgets,
+        rounds=rounds,
+        extrapolate=bool(task.arguments.get("extrapolate")),
+        progress=lambda words, done, total: task.tell(words, done, total),
+    )
+    names = [each.name for each in found.outlooks]
+    rows = [{"name": name, **row} for name, row in zip(names, found.table(), strict=True)]
+    return Made({"rows": rows, "people": found.n_arms, "rounds": found.rounds, "refused": found.refused})
+
+
+def _policies(task: Task, budget: int) -> dict[str, Any]:
+    """Return the policy in force and, if a change is asked about, the one after it, by label."""
+    from meritfair.programme.settings import Part
+
+    with task.store.reading(task.programme) as session:
+        work = Work(session)
+        parts, people = work.state.settings.parts, int(work.state.here.sum())
+    if len(parts) > 1:
+        raise InputError("a what-if is for programmes with one part, and this is a trial")
+    policies = {"now": parts[0].policy_for(people, budget)}
+    if task.arguments.get("change"):
+        policies["changed"] = Part.from_body(task.arguments["change"]).policy_for(people, budget)
+    return policies
+
+
+def export(task: Task) -> Made:
+    """Write the ledger with its verifier into a zip file, without anything that says who people are."""
+    task.tell(_("writing the ledger"), 0, 2)
+    name = f"ledger-{task.programme}" if task.programme.isalnum() else "ledger"
+    folder = task.folder / "export" / name
+    try:
+        Programme(task.store, task.programme).export(folder, anonymous=True)
+        task.tell(_("packing"), 1, 2)
+        shutil.make_archive(str(task.folder / "ledger"), "zip", folder.parent, name)
+    finally:
+        shutil.rmtree(task.folder / "export", ignore_errors=True)
+    return Made({}, "ledger.zip")
+
+
+KINDS: dict[str, Callable[[Task], Made]] = {
+    "report": report,
+    "board": board,
+    "learning": learning,
+    "verify": verify,
+    "whatif": whatif,
+    "export": export,
+}
+ROLES = {
+    "report": Role.VIEWER,
+    "board": Role.VIEWER,
+    "learning": Role.VIEWER,
+    "verify": Role.AUDITOR,
+    "whatif": Role.VIEWER,
+    "export": Role.AUDITOR,
+}
+
+
+def warm_up() -> None:
+    """Import what jobs need, so that the first one is not slow."""
+    import meritfair.programme.showing.learning
+    import meritfair.programme.showing.report
+    import meritfair.programme.verifying
+    import meritfair.scenarios.asking  # noqa: F401
+    from meritfair.programme.work import versions
+
+    versions()
