@@ -57,6 +57,7 @@ from meritfair.cli import (  # noqa: E402
     theory,
     tokens,
     users,
+    view,
     whatif,
 )
 
@@ -65,6 +66,7 @@ app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command("sweep", epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command("results", epilog=sweep.RESULTS_EXAMPLES)(sweep.results)
+app.command("view", epilog=view.EXAMPLES)(view.view)
 app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
 app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)

@@ -36,7 +36,7 @@ REGRETS = ("fairness_regret", "exposure_regret")
 FIGURES = ("regret", "exposure", "benefit")
 BENEFIT, GOOD = "intervention_benefit", "good_state"
 _NONE, _BEST = "none", "whittle"
-_WIDTH, _HEIGHT = 7.5, 4.6  # inches
+_WIDTH, _HEIGHT = 9.0, 4.6  # inches
 _LINES, _COLORS = ("-", "--", ":"), 7  # lines look different once the style has no more colors
 _UPWARD = {BENEFIT: "intervention benefit: none is 0, whittle is 1", GOOD: "share of arms in the good state"}
 
@@ -106,25 +106,26 @@ class SideBySide:
         one = next(iter(self.outcomes.values())).setting
         return Wording((one, dataclasses.replace(one, policy=""))).same  # two policies, so that neither is named
 
-    def plot(self, figure: str, regret: str = REGRETS[0]) -> Figure:
-        """Draw one of `FIGURES`."""
+    def plot(self, figure: str, regret: str = REGRETS[0], *, width: float = _WIDTH) -> Figure:
+        """Draw one of `FIGURES`, of a width in inches."""
         if figure not in FIGURES:
             raise InputError(f"figure must be {', '.join(FIGURES[:-1])} or {FIGURES[-1]}, got {figure!r}")
         if figure == "regret":
-            return self._drawn(lambda axes: self._draw_regret(axes, regret), "Bands: 95 % intervals.")
+            return self._drawn(lambda axes: self._draw_regret(axes, regret), "Bands: 95 % intervals.", width)
         if figure == "exposure":
-            return self._drawn(self._draw_exposure, "")
-        return self._drawn(self._draw_benefit, "Grey line: no policy is both fairer and more rewarding.")
+            return self._drawn(self._draw_exposure, "", width)
+        return self._drawn(self._draw_benefit, "Grey line: no policy is both fairer and more rewarding.", width)
 
-    def _drawn(self, draw: Callable[[Axes], list[Any]], remark: str) -> Figure:
+    def _drawn(self, draw: Callable[[Axes], list[Any]], remark: str, width: float) -> Figure:
         """Return a figure with a legend above and a caption below, if there is anything to say."""
-        with new_figure(_HEIGHT, width=_WIDTH) as figure:
+        with new_figure(_HEIGHT, width=width) as figure:
             caption = for_figure(f"{self.description}. Means over runs. {remark}".rstrip())
             figure.supxlabel(caption, fontsize=8, color="#444444", x=0.01, ha="left", wrap=True)
             marks = draw(figure.subplots())
             names = [*map(for_figure, self.outcomes), "fair exposure"][: len(marks)]
             if marks:
-                figure.legend(marks, names, loc="outside upper left", ncols=3 if sum(map(len, names)) < 100 else 2)
+                columns = max(1, int(width / (0.5 + 0.085 * max(map(len, names)))))
+                figure.legend(marks, names, loc="outside upper left", ncols=min(columns, 4))
         return figure
 
     def _draw_regret(self, axes: Axes, regret: str) -> list[Any]:
