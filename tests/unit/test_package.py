@@ -193,3 +193,17 @@ def test_wrong_types_fail_the_test_command(script: Any, capsys: pytest.CaptureFi
     script.wrong_types = 1
     assert script.test([]) == 1
     assert capsys.readouterr().err.splitlines()[-2:] == ["$ mypy", "found"]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_what_tests_need_is_installed_where_it_may_be(
+    script: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], allowed: bool
+) -> None:
+    installed: list[str] = []
+    script.can_install = lambda: allowed
+    script.install = installed.append
+    script.has_chromium = lambda: "chromium" in installed
+    script.need_chromium()
+    script.need_chromium()
+    assert installed == ["chromium"] * allowed  # once, if at all
+    assert capsys.readouterr().err.count("tests in a browser are skipped") == (0 if allowed else 2)
