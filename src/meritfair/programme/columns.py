@@ -60,7 +60,9 @@ class Columns:
 
     def put(self, name: str, values: AnyArray, round_: int = 0) -> None:
         """Set a column."""
-        self._known[name, round_] = values.astype(_kind(name))
+        column = values.astype(_kind(name))
+        column.flags.writeable = False  # copies of all columns share it
+        self._known[name, round_] = column
 
     def grown(self, name: str, people: int) -> AnyArray:
         """Return a copy of a column that has a value for this many participants."""

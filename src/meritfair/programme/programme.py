@@ -32,7 +32,7 @@ from meritfair.programme.planning import PlannedRound
 from meritfair.programme.reporting import Receipt, receipt
 from meritfair.programme.rounds import Drawn, Round
 from meritfair.programme.settings import FLOOR, RECOMMENDED, Part, Settings, Trial
-from meritfair.programme.state import CLOSED
+from meritfair.programme.state import CLOSED, State
 from meritfair.programme.status import Status, status_of
 from meritfair.programme.storage.store import Session, Store
 from meritfair.programme.work import Work, check_by, versions
@@ -59,6 +59,9 @@ class Programme:
     store : Store
     name : str, optional
         Which programme; by default the only one that there is.
+    known : callable, optional
+        Gives what follows from the entries that a session shows, if that is in memory, so that it need not be read; for
+        servers (`meritfair.programme.reading.Reader`).
 
     Examples
     --------
@@ -79,8 +82,10 @@ class Programme:
     >>> folder.cleanup()
     """
 
-    def __init__(self, store: Store, name: str | None = None) -> None:
-        self.store, self._name = store, name
+    def __init__(
+        self, store: Store, name: str | None = None, *, known: Callable[[Session], State | None] | None = None
+    ) -> None:
+        self.store, self._name, self._known = store, name, known
         self._expected = ""
 
     @property
@@ -334,12 +339,12 @@ class Programme:
     def preview(self, *, states: Outcomes | None = None, budget: Any = None) -> tuple[PlannedRound, tuple[Drawn, ...]]:
         """Return what the next draw would be committed to, for everyone enrolled; nothing is drawn, nothing is kept."""
         with self.store.reading(self.name) as session:
-            return rounds.preview(Work(session), states, budget)
+            return rounds.preview(self._work(session), states, budget)
 
     def round(self, number: int | None = None) -> Round:
         """Return a round, by default the last one."""
         with self.store.reading(self.name) as session:
-            return rounds.read_round(Work(session), number)
+            return rounds.read_round(self._work(session), number)
 
     def report(
         self,
@@ -412,14 +417,14 @@ class Programme:
     def status(self) -> Status:
         """Return how the programme stands."""
         with self.store.reading(self.name) as session:
-            return status_of(Work(session))
+            return status_of(self._work(session))
 
     def log(self) -> StateLog:
         """Return all that happened as a log, as `fit`, `effect` and `whatif` read it."""
         from meritfair.programme.records import state_log
 
         with self.store.reading(self.name) as session:
-            return state_log(Work(session))
+            return state_log(self._work(session))
 
     def person(self, id_: str, *, round: int | None = None) -> PersonReport:  # noqa: A002
         """Return why someone was drawn or not: what was seen, what they are due, their account, every round.
@@ -433,7 +438,7 @@ class Programme:
         from meritfair.programme.showing.person import person_of
 
         with self.store.reading(self.name) as session:
-            return person_of(Work(session), id_, round=round)
+            return person_of(self._work(session), id_, round=round)
 
     def audit(self, *, alpha: float = 0.05) -> ProgrammeReport:
         """Return for a board whether the programme was fair: due, given, drawn and reached, accounts, waits, effect.
@@ -446,7 +451,7 @@ class Programme:
         from meritfair.programme.showing.report import report_of
 
         with self.store.reading(self.name) as session:
-            return report_of(Work(session), alpha=alpha)
+            return report_of(self._work(session), alpha=alpha)
 
     def proof(self, id_: str | int) -> dict[str, Any]:
         """Return what one person needs to prove what was recorded of them, as plain values.
@@ -487,6 +492,9 @@ class Programme:
 
     # ---- once
 
+    def _work(self, session: Session) -> Work:
+        return Work(session, None if self._known is None else self._known(session))
+
     def _write(
         self,
         verb: str,
@@ -504,7 +512,7 @@ class Programme:
                 return before
             if self._expected and self._expected != session.head.hex():
                 raise HeadMovedError(f"something was entered since the head {self._expected}: look again before you do")
-            work = Work(session)
+            work = self._work(session)
             found = do(work)
             work.save()
             if key is not None:
@@ -516,7 +524,7 @@ class Programme:
         try:
             with self.store.writing(self.name) as session:
                 head = session.head.hex()
-                raise _UndoneError(replace(do(Work(session)), head=head))
+                raise _UndoneError(replace(do(self._work(session)), head=head))
         except _UndoneError as undone:
             return undone.receipt
 

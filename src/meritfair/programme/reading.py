@@ -1,25 +1,32 @@
-"""Reads for a server: a programme as of one entry of its ledger, for many readers at once."""
+"""Reads for a server: a programme as of one entry of its ledger, for many readers at once, out of memory.
+
+A `Reader` keeps each programme in memory. Whenever it is looked at, one short transaction asks for the head of its
+ledger: if that is the one in memory, nothing else is read; if the ledger has grown, whoever made it grow, its new
+entries are read and taken in. What is shown belongs to one head: a `Snapshot` never changes, and who has one is not
+disturbed by others who write.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meritfair.core.errors import InputError
-from meritfair.programme.ledger.entries import Entry
+from meritfair.core.arrays import IntArray
 from meritfair.programme.ledger.lottery import ONE
-from meritfair.programme.listing import PeoplePage, PeopleQuery, PersonLine
+from meritfair.programme.ledger_cache import ByteCache, LedgerCache
+from meritfair.programme.listing import Listing, PeoplePage, PeopleQuery
+from meritfair.programme.loaded import LoadedProgramme
 from meritfair.programme.programme import Programme
 from meritfair.programme.rounds import Round, committed, read_round
 from meritfair.programme.settings import Settings
-from meritfair.programme.state import COMMITTED
+from meritfair.programme.state import State
 from meritfair.programme.status import Status, status_of
-from meritfair.programme.storage.store import Store
-from meritfair.programme.work import Work
+from meritfair.programme.storage.store import Session, Store
+from meritfair.programme.view import Texts
 
 if TYPE_CHECKING:
     from meritfair.programme.showing.person import PersonReport
@@ -81,125 +88,115 @@ class EntryLine:
 
 
 class Snapshot:
-    """A programme as of one entry of its ledger; it never changes."""
+    """A programme as of one entry of its ledger; it never changes.
 
-    def __init__(self, store: Store, work: Work) -> None:
-        self._store = store
-        session, state = work.session, work.state
-        self.name, self.identity, self.head = session.name, session.identity, session.head.hex()
-        self.entries, self.time = session.length, state.summary.time
-        self.status: Status = status_of(work)
-        self.settings: Settings = state.settings
-        people = session.people()
-        self.groups = tuple(sorted({each.group for each in people} - {""}))
-        self.staff = tuple(sorted({each.staff for each in people} - {""}))
+    Attributes
+    ----------
+    name, identity : str
+    head : str
+        The hash of the last entry, hexadecimal.
+    entries : int
+        How many there are.
+    time : str
+        When the last one was made.
+    settings : Settings
+    parts : tuple of str
+        The names of the parts of a trial.
+    """
+
+    def __init__(self, loaded: LoadedProgramme, listing: Listing) -> None:
+        self._loaded, self._listing = loaded, listing
+        self.name, self.identity, self.head = loaded.name, loaded.identity, loaded.head.hex()
+        self.entries, self.time = loaded.length, loaded.state.summary.time
+        self.settings: Settings = loaded.state.settings
         self.parts = tuple(part.name for part in self.settings.parts if part.name)
 
-    @contextmanager
-    def _work(self) -> Iterator[Work]:
-        with self._store.reading(self.name) as session:
-            yield Work(session)
+    def __repr__(self) -> str:
+        return f"Snapshot({self.name}, {self.entries} entries, head {self.head[:12]})"
+
+    @cached_property
+    def status(self) -> Status:
+        """How the programme stands."""
+        return status_of(self._loaded)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that someone is in, in order."""
+        return self._loaded.roster.groups.used
+
+    @property
+    def staff(self) -> tuple[str, ...]:
+        """The staff that someone belongs to, in order."""
+        return self._loaded.roster.staff.used
 
     def round(self, number: int | None = None) -> Round:
         """Return a round, by default the last one."""
-        with self._work() as work:
-            if not work.state.summary.round:
-                raise InputError("there was no round yet")
-            return read_round(work, work.state.summary.round if number is None else number)
+        return read_round(self._loaded, number)
 
     def outcomes(self, round: int) -> tuple[RoundOutcome, ...]:  # noqa: A002
-        """Return what came of those who were drawn in a round, and of those reached without being drawn."""
-        with self._work() as work:
-            summary = work.state.summary
-            read_round(work, round)
-            if round == summary.round and summary.phase == COMMITTED:
-                return ()
-            seen, (_, table) = work.state.seen(round), committed(work, round)
-            numbers = np.flatnonzero((seen[0] == 1) | (seen[0] == 0) & (seen[2] == 1))
-            people = {each.number: each for each in work.session.people(numbers)}
-            notes = {}
-            for seq, number, text in work.session.notes():
-                entry, _ = work.entry(seq)
-                if entry.body["round"] == round:
-                    notes[number] = text
-            found = []
-            for number in numbers.tolist():
-                row, who = int(np.searchsorted(table["number"], number)), people.get(number)
-                texts = (who.id, who.group, who.staff) if who else (f"participant {number}", "", "")
-                due, chance = float(table["due"][row] / ONE), float(table["chance"][row] / ONE)
-                drawn, before, action, after = seen[:, number].tolist()
-                reason = "" if drawn else notes.get(number, "")
-                found.append(RoundOutcome(number, *texts, due, chance, drawn == 1, before, action, after, reason))
-            return tuple(found)
+        """Return what came of those who were drawn in a round, and of those who were reached without being drawn."""
+        found = read_round(self._loaded, round)
+        seen = self._loaded.state.seen(found.number)
+        numbers = np.flatnonzero((seen[0] == 1) | (seen[0] == 0) & (seen[2] == 1))
+        return self._outcomes(found.number, numbers if found.seed else numbers[:0])
+
+    def _outcomes(self, round_: int, numbers: IntArray) -> tuple[RoundOutcome, ...]:
+        _, table = committed(self._loaded, round_)
+        rows, known = np.searchsorted(table["number"], numbers), self._loaded.texts(numbers.tolist())
+        due, chance = table["due"][rows] / ONE, table["chance"][rows] / ONE
+        made = []
+        for place, (number, values) in enumerate(
+            zip(numbers.tolist(), self._loaded.state.seen(round_)[:, numbers].T.tolist(), strict=True)
+        ):
+            drawn, before, action, after = values
+            texts = known.get(number, Texts(f"participant {number}", "", ""))
+            reason = "" if drawn else self._reason(round_, number)
+            chances = float(due[place]), float(chance[place])
+            made.append(RoundOutcome(number, *texts, *chances, drawn == 1, before, action, after, reason))
+        return tuple(made)
+
+    def _reason(self, round_: int, number: int) -> str:
+        """Return why someone was reached in a round without being drawn, as it was said last."""
+        notes = self._loaded.notes(number)
+        rounds = {seq: entry.body["round"] for seq in notes for entry, _ in self._loaded.heads(seq, seq + 1)}
+        return notes[max(seqs)] if (seqs := [seq for seq in notes if rounds[seq] == round_]) else ""
 
     def people(self, query: PeopleQuery) -> PeoplePage:
         """Return a page of the list of people."""
-        with self._work() as work:
-            state = work.state
-            known = {each.number: each for each in work.session.people()}
-            lines = []
-            for number in range(state.people):
-                who = known.get(number)
-                standing = "left" if not state.here[number] else "away" if state.away[number] else "enrolled"
-                part = state.settings.parts[int(state.part[number])].name
-                drawn, last_drawn, last, when = 0, None, -1, None
-                for round_ in range(1 - state.summary.before, state.summary.round + 1):
-                    chosen, before, _, after = state.seen(round_)[:, number].tolist()
-                    drawn, last_drawn = (drawn + 1, round_) if chosen == 1 else (drawn, last_drawn)
-                    last, when = (before, round_ - 1) if before >= 0 else (last, when)
-                    last, when = (after, round_) if after >= 0 else (last, when)
-                lines.append(
-                    PersonLine(
-                        number,
-                        who.id if who else f"participant {number}",
-                        who.group if who else "",
-                        who.staff if who else "",
-                        part,
-                        standing,
-                        float(state.account[number] / ONE),
-                        drawn,
-                        last_drawn,
-                        last,
-                        when,
-                        who is None,
-                    )
-                )
-        return _page(query, lines)
+        return self._listing.page(self._loaded.state, self._loaded.roster, query)
 
     def person(self, number: int, round: int | None = None) -> PersonReport:  # noqa: A002
-        """Return why someone was drawn or not, by their number in the ledger."""
+        """Return why someone was drawn or not, by their number in the ledger: as known now, or after a round."""
         from meritfair.programme.showing.person import person_of
 
-        with self._work() as work:
-            return person_of(work, number, round=round)
+        return person_of(self._loaded, number, round=round)
 
     def number_of(self, id: str) -> int:  # noqa: A002
         """Return the number of someone in the ledger; refuse an id that is not known."""
-        with self._work() as work:
-            return int(work.numbers([id])[0])
+        return int(self._loaded.numbers([id])[0])
 
     def entry_lines(self, start: int, stop: int) -> tuple[EntryLine, ...]:
         """Return the entries from `start` on, before `stop`, in one line each."""
         found = []
-        with self._work() as work:
-            for seq, data, digest in work.session.entries(max(0, start), min(stop, self.entries)):
-                entry = Entry.from_bytes(data)
-                rows = 0 if entry.table is None else int(entry.table["rows"])
-                line = seq, entry.kind, entry.time, entry.by, entry.body.get("round"), rows, digest.hex()
-                found.append(EntryLine(*line))
+        for entry, digest in self._loaded.heads(max(0, start), stop):
+            rows = 0 if entry.table is None else int(entry.table["rows"])
+            line = entry.seq, entry.kind, entry.time, entry.by, entry.body.get("round"), rows, digest.hex()
+            found.append(EntryLine(*line))
         return tuple(found)
 
+    def same_as(self, session: Session) -> bool:
+        """Whether a session shows the same head."""
+        return session.identity == self.identity and session.head.hex() == self.head
 
-def _page(query: PeopleQuery, lines: list[PersonLine]) -> PeoplePage:
-    wanted = [each for each in lines if query.search.lower() in each.id.lower()]
-    for name in ("group", "staff", "part"):
-        if value := vars(query)[name]:
-            wanted = [each for each in wanted if vars(each)[name] == value]
-    if query.standing != "all":
-        standings = ("enrolled", "away") if query.standing == "enrolled" else (query.standing,)
-        wanted = [each for each in wanted if each.standing in standings]
-    wanted.sort(key=lambda each: -1 if (value := vars(each)[query.sort]) is None else value, reverse=query.descending)
-    return PeoplePage(len(wanted), tuple(wanted[query.offset : query.offset + query.limit]))
+    def advanced(self, session: Session) -> Snapshot | None:
+        """Return the programme as it is in a session; None if its ledger does not go on from this one."""
+        loaded = self._loaded.advanced(session)
+        return None if loaded is None else Snapshot(loaded, self._listing)
+
+    @property
+    def state(self) -> State:
+        """What follows from the entries; not to be changed."""
+        return self._loaded.state
 
 
 class Reader:
@@ -208,20 +205,71 @@ class Reader:
     Parameters
     ----------
     store : Store
+
+    Examples
+    --------
+    >>> import meritfair as mf
+    >>> from tempfile import TemporaryDirectory
+    >>> folder = TemporaryDirectory()
+    >>> store = mf.programme.Store(f"{folder.name}/calls.db")
+    >>> _ = mf.programme.Programme(store, "calls").create(budget=1, by="Dr. Osei")
+    >>> reader = Reader(store)
+    >>> reader.look("calls").status.next_step
+    'Enrol participants.'
+    >>> _ = reader.programme("calls").enrol(["Ada", "Bo"], by="Dr. Osei")
+    >>> reader.look("calls").people(PeopleQuery(search="a")).rows[0].id
+    'Ada'
+    >>> folder.cleanup()
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._kept = ByteCache()
+        self._lock = Lock()  # for a moment, unlike those of single programmes
+        self._loading: dict[str, Lock] = {}
+        self._last: dict[str, Snapshot] = {}
 
     def names(self) -> list[str]:
         """Return the names of all programmes, in order."""
         return self.store.names()
 
     def programme(self, name: str) -> Programme:
-        """Return a programme for the verbs that change it."""
-        return Programme(self.store, name)
+        """Return a programme for the verbs that change it; they start from what is in memory."""
+        return Programme(self.store, name, known=self._known)
 
     def look(self, name: str) -> Snapshot:
         """Return a programme as it is now."""
-        with self.store.reading(name) as session:
-            return Snapshot(self.store, Work(session))
+        last = self._last.get(name)
+        if last is not None:
+            with self.store.reading(name) as session:
+                if last.same_as(session):
+                    return last
+        with self._lock:
+            loading = self._loading.setdefault(name, Lock())
+        with loading, self.store.reading(name) as session:  # which shows at least what was taken in before
+            return self._up_to_date(session)
+
+    def _up_to_date(self, session: Session) -> Snapshot:
+        """Return a programme as it is in a session, from what is in memory if possible."""
+        last = self._last.get(session.name)
+        if last is not None and last.same_as(session):
+            return last
+        made = None if last is None else last.advanced(session)
+        if made is None:
+            cache = LedgerCache(self.store, session.name, self._kept)
+            made = Snapshot(LoadedProgramme.load(session, cache), Listing(cache.tallies))
+        self._last[session.name] = made
+        return made
+
+    def _known(self, session: Session) -> State | None:
+        """Return what follows from the entries that a session shows, if a programme is in memory."""
+        last = self._last.get(session.name)
+        if last is None or last.same_as(session):
+            return None if last is None else last.state
+        made = last.advanced(session)
+        if made is None:
+            return None
+        with self._lock:
+            if self._last.get(session.name) is last:
+                self._last[session.name] = made
+        return made.state

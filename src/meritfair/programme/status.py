@@ -10,6 +10,7 @@ from meritfair.core.language import _, current
 from meritfair.model.rules import budget_text
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.state import CLOSED, COMMITTED, OPEN
+from meritfair.programme.tallies import RoundTally, drawn_rounds
 from meritfair.programme.view import ProgrammeView
 
 
@@ -80,16 +81,11 @@ def status_of(view: ProgrammeView) -> Status:
     """Return how a programme stands."""
     state = view.state
     summary, here, account = state.summary, state.here, state.account
-    drawn = reported = states = overdue = 0
-    for number in range(1, summary.round + 1):
-        if number == summary.round and summary.phase == COMMITTED:
-            continue
-        seen = state.seen(number)
-        chosen = seen[0] == 1
-        known = chosen & (seen[2] >= 0)
+    last, overdue = RoundTally(0, 0, 0), 0
+    for number in drawn_rounds(state):
+        last = view.tally(number)
         if number < summary.round or summary.phase == CLOSED:
-            overdue += int(chosen.sum() - known.sum())
-        drawn, reported, states = int(chosen.sum()), int(known.sum()), int((seen[3] >= 0).sum())
+            overdue += last.drawn - last.reported
     parts = state.settings.parts
     largest = account[np.argmax(np.abs(account))] / ONE if len(account) else 0.0
     return Status(
@@ -103,9 +99,9 @@ def status_of(view: ProgrammeView) -> Status:
         enrolled=int(here.sum()),
         away=int((here & state.away).sum()),
         left=int(state.people - here.sum()),
-        drawn=drawn,
-        reported=reported,
-        states=states,
+        drawn=last.drawn,
+        reported=last.reported,
+        states=last.states,
         overdue=overdue,
         largest_account=float(largest),
         policy="; ".join(f"{part.name}: {part.policy.name}" if part.name else part.policy.name for part in parts),

@@ -16,6 +16,7 @@ from meritfair.programme.columns import Columns
 from meritfair.programme.ledger.entries import Entry
 from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.state import State
+from meritfair.programme.tallies import RoundTally
 
 if TYPE_CHECKING:
     from meritfair.programme.showing.before_round import BeforeRound
@@ -83,6 +84,10 @@ class ProgrammeView(ABC):
         summary = self.state.summary
         check_whole("round", round_, 0, summary.round, f"{summary.round}, the last one")
         return summary.commits[round_] if round_ < summary.round else self.length
+
+    def tally(self, round_: int) -> RoundTally:
+        """Return how many were drawn and reported in a round."""
+        return RoundTally.of(self.state.seen(round_))
 
     def state_before(self, seq: int) -> State:
         """Return what followed from the entries before one of them."""

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import platform
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from meritfair.programme.view import ProgrammeView, Texts
 
 _PSEUDONYM = re.compile("p-[0-9a-f]{20}")
 _SECRET = 32  # bytes; what follows them is the key of pseudonyms
+_FEW = 10_000  # people among whom the nearest id is looked for
 
 
 class Work(ProgrammeView):
@@ -102,14 +103,8 @@ class Work(ProgrammeView):
     # ---- who is who
 
     def names(self, ids: Sequence[str]) -> list[str]:
-        """Return what the database calls these people: their ids or, if it keeps none, pseudonyms.
-
-        Pseudonyms stand for themselves, as lists of draws have them.
-        """
-        key = self.session.secret[_SECRET:]
-        if not key:
-            return list(ids)
-        return [each if _PSEUDONYM.fullmatch(each) else pseudonym(key, each) for each in ids]
+        """Return what the database calls these people: their ids or, if it keeps none, pseudonyms."""
+        return Naming(self.session.secret).names(ids)
 
     def texts(self, numbers: Sequence[int]) -> dict[int, Texts]:
         people = self.session.people(numbers) if len(numbers) else []
@@ -140,11 +135,36 @@ class Work(ProgrammeView):
         return id_
 
     def _unknown(self, id_: str) -> InputError:
-        """Return the error for an id that is not known, with the nearest one if there are few."""
-        if self.state.people > 10_000 or self.session.secret[_SECRET:]:
+        def everyone() -> list[str]:
+            return [each.id for each in self.session.people() if each.id]
+
+        return Naming(self.session.secret).unknown(id_, self.state.people, everyone)
+
+
+class Naming:
+    """What the people of a programme are called: by their ids or, if it keeps none, by pseudonyms.
+
+    Parameters
+    ----------
+    secret : bytes
+        Of the programme; what follows the secret of draws is the key of pseudonyms.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self._key = secret[_SECRET:]
+
+    def names(self, ids: Sequence[str]) -> list[str]:
+        """Return what the database calls these people; pseudonyms stand for themselves, as lists of draws have them."""
+        if not self._key:
+            return list(ids)
+        return [each if _PSEUDONYM.fullmatch(each) else pseudonym(self._key, each) for each in ids]
+
+    def unknown(self, id_: str, people: int, everyone: Callable[[], Iterable[str]]) -> InputError:
+        """Return the error for an id that is not known, with the nearest one if there are few people."""
+        if people > _FEW or self._key:
             return InputError(f"there is no participant {id_!r}")
         try:
-            check_known("participant", id_, [each.id for each in self.session.people() if each.id])
+            check_known("participant", id_, list(everyone()))
         except InputError as error:
             return error
         return InputError(f"there is no participant {id_!r}")  # pragma: no cover

@@ -151,6 +151,10 @@ class Session(CheckedRows):
         """Return the rounds for which something is kept under a name."""
         return sorted(number for each, number, _ in self._vector_keys() if each == name)
 
+    def vector_names(self) -> list[tuple[str, int]]:
+        """Return the name and the round of everything that is kept."""
+        return sorted((name, number) for name, number, _ in self._vector_keys())
+
     def _vector_keys(self) -> list[tuple[Any, ...]]:
         query = sa.select(VECTOR.c.name, VECTOR.c.round, VECTOR.c.digest, VECTOR.c.checksum)
         return self._counted(query.where(VECTOR.c.programme == self._row.id), self._row.vectors, "vectors")
