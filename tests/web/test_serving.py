@@ -12,9 +12,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -152,39 +151,36 @@ def test_a_port_that_is_taken_is_named() -> None:
 # ---- stopping
 
 
-@contextmanager
-def slow_request(server: RunningServer, seconds: float) -> Iterator[threading.Thread]:
-    """Send a request whose body takes a while: the server is in the middle of it."""
-    answers: list[bytes] = []
-
-    def ask() -> None:
-        host, port = server.address.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
-            connection.sendall(
-                b"POST /api/v1/programmes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-                b"Content-Length: 2\r\n\r\n{"
-            )
-            time.sleep(seconds)
-            connection.sendall(b"}")
-            answers.append(connection.recv(1 << 16))
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    time.sleep(0.5)
-    yield thread
-    thread.join(40)
-    assert answers
-    assert answers[0].startswith(b"HTTP/1.1 401")
+def _enrol_slowly(server: RunningServer, token: str, begun: threading.Event) -> bytes:
+    """Enrol someone by a request whose body takes a while: the server is in the middle of it."""
+    host, port = server.address.removeprefix("http://").split(":")
+    head = (
+        f"POST /api/v1/programmes/calls/participants HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
+        "Content-Type: text/csv\r\nContent-Length: 8\r\n\r\nid\n"
+    )
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(head.encode())
+        time.sleep(0.5)
+        begun.set()
+        time.sleep(2)
+        connection.sendall(b"Kwam\n")
+        return connection.recv(1 << 16)
 
 
 def test_a_request_in_its_middle_is_finished_before_the_server_stops(tmp_path: Path) -> None:
-    with running_server(str(tmp_path / "calls.db"), workers=2) as server:
-        with slow_request(server, 2.0):
-            server.process.send_signal(signal.SIGTERM)
-            time.sleep(0.7)
-            with pytest.raises(httpx.ConnectError):
-                httpx.get(f"{server.address}/healthz")
+    store, begun = str(tmp_path / "calls.db"), threading.Event()
+    clinic(store)
+    token = new_token(store)
+    with running_server(store, workers=2) as server, ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(_enrol_slowly, server, token, begun)
+        begun.wait()
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(1)
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{server.address}/healthz")
+        assert answer.result().startswith(b"HTTP/1.1 20")
         assert server.process.wait(30) == 0
+    assert mf.programme.open(store, "calls").status().enrolled == 13
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
@@ -236,7 +232,7 @@ def test_a_retry_after_a_worker_was_killed_in_mid_request_has_one_effect(store_u
         number = drawn.json()["number"]
         with ThreadPoolExecutor(2) as pool:
             for place in range(8):
-                body = {"outcomes": [{"id": f"p{place}", "after": place % 2}]}
+                body = {"outcomes": [{"id": f"p{place}", "state": place % 2}]}
                 sent = pool.submit(
                     _retried, client, "POST", f"/programmes/calls/rounds/{number}/outcomes", f"k{place}", body
                 )
@@ -286,12 +282,12 @@ def _draw(server: RunningServer, token: str, key: str) -> list[str]:
     with signed_in(token, server) as client:
         answer = client.post("/programmes/calls/rounds", json={}, headers={"Idempotency-Key": key})
         assert answer.status_code in (200, 201), answer.text
-        return [each["id"] for each in answer.json()["people"]]
+        return [each["id"] for each in answer.json()["outcomes"] if each["drawn"]]
 
 
 def _report(server: RunningServer, token: str, number: int, ids: list[str]) -> None:
     with signed_in(token, server) as client:
-        body = {"outcomes": [{"id": each, "after": 1} for each in ids]}
+        body = {"outcomes": [{"id": each, "state": 1} for each in ids]}
         answer = client.post(f"/programmes/calls/rounds/{number}/outcomes", json=body)
         assert answer.status_code in (200, 201), answer.text
 
