@@ -17,12 +17,16 @@ from starlette.responses import Response
 
 from meritfair.core.errors import MeritfairError
 from meritfair.core.language import _
-from meritfair.programme.programme import KeyConflictError
+from meritfair.programme.programme import HeadMovedError, KeyConflictError
 from meritfair.programme.storage.store_errors import StoreError
 from meritfair.web.access import SignInNeededError, is_api
+from meritfair.web.frame import frame_of
+from meritfair.web.refusals import BodyError, MissingError
 from meritfair.web.rendering import path, render
 
 PROBLEM = "application/problem+json"
+_STATUS: dict[type[MeritfairError], int] = {KeyConflictError: 409, HeadMovedError: 412, MissingError: 404}
+_MOST = 20  # things that are wrong with one request, of which an answer tells
 
 
 def answer_errors(app: FastAPI) -> None:
@@ -31,6 +35,7 @@ def answer_errors(app: FastAPI) -> None:
     app.add_exception_handler(MeritfairError, _mistake)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(StarletteHTTPException, _refused)
+    app.add_exception_handler(Exception, _failed)
 
 
 def problem(status: int, detail: str, headers: dict[str, str] | None = None, **more: Any) -> JSONResponse:
@@ -41,13 +46,18 @@ def problem(status: int, detail: str, headers: dict[str, str] | None = None, **m
 
 def status_of(error: MeritfairError) -> int:
     """Return the status that stands for an error of the core."""
-    if isinstance(error, KeyConflictError):
-        return 409
+    for kind, status in _STATUS.items():
+        if isinstance(error, kind):
+            return status
     return 503 if isinstance(error, StoreError) else 422
 
 
+def _for_programs(request: Request) -> bool:
+    return is_api(request) or request.url.path in ("/healthz", "/readyz", "/metrics")
+
+
 def _sign_in(request: Request, _error: Exception) -> Response:
-    if is_api(request):
+    if _for_programs(request):
         return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
     target = path("sign-in", next=request.url.path if request.method == "GET" else "")
     if request.headers.get("hx-request"):
@@ -57,7 +67,17 @@ def _sign_in(request: Request, _error: Exception) -> Response:
 
 def _mistake(request: Request, error: Exception) -> Response:
     assert isinstance(error, MeritfairError)
-    return _answer(request, status_of(error), str(error))
+    if isinstance(error, BodyError) and is_api(request):
+        return problem(422, str(error), errors=error.errors)
+    if isinstance(error, KeyConflictError) and is_api(request):
+        return problem(409, "this Idempotency-Key was used before, for another request")
+    words = str(error).removeprefix(f"{frame_of(request).store.url}: ")  # where it is kept is nobody's business
+    return _answer(request, status_of(error), words)
+
+
+def _failed(request: Request, _error: Exception) -> Response:
+    """Answer what should never happen; only the log has more, where whoever runs the application writes it."""
+    return _answer(request, 500, _("Something went wrong on the server. Its log says more."))
 
 
 def _refused(request: Request, error: Exception) -> Response:
@@ -67,7 +87,7 @@ def _refused(request: Request, error: Exception) -> Response:
 
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    errors = [{"where": list(each["loc"]), "problem": each["msg"]} for each in error.errors()]
+    errors = [{"where": list(each["loc"]), "problem": each["msg"]} for each in error.errors()[:_MOST]]
     detail = "; ".join(f"{'.'.join(map(str, each['where']))}: {each['problem']}" for each in errors)
     if is_api(request):
         return problem(422, detail, errors=errors)
@@ -75,7 +95,7 @@ def _invalid(request: Request, error: Exception) -> Response:
 
 
 def _answer(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
-    if is_api(request) or request.url.path in ("/healthz", "/readyz", "/metrics"):
+    if _for_programs(request):
         return problem(status, detail, headers)
     short = bool(request.headers.get("hx-request"))
     template = "parts/message.html" if short else "error.html"

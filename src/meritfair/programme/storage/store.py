@@ -26,15 +26,16 @@ import sqlalchemy as sa
 from meritfair.core.errors import InputError
 from meritfair.core.storage import write_whole
 from meritfair.programme.storage.access_rows import AccessRows
+from meritfair.programme.storage.answered import AnsweredKeys
 from meritfair.programme.storage.checked_rows import ProgrammeRow
 from meritfair.programme.storage.copying import copy_file
 from meritfair.programme.storage.database import Database
 from meritfair.programme.storage.people import Person as Person
-from meritfair.programme.storage.schema import PROGRAMME, STORE, check_texts, checksum
+from meritfair.programme.storage.schema import HEAD, PROGRAMME, STORE, check_texts, checksum
 from meritfair.programme.storage.session import Session as Session
 from meritfair.programme.storage.store_errors import StoreError as StoreError
 from meritfair.programme.storage.store_errors import damaged, explaining
-from meritfair.programme.storage.upgrading import prepare
+from meritfair.programme.storage.upgrading import prepare, schema_in
 
 
 class Store:
@@ -73,6 +74,7 @@ class Store:
     def __init__(self, url: str | PathLike[str] | None = None) -> None:
         self._database = Database(None if url is None else str(url))
         self.url = self._database.url
+        self._answered = AnsweredKeys()
         prepare(self._database)
 
     def __repr__(self) -> str:
@@ -104,9 +106,11 @@ class Store:
     def writing(self, name: str) -> Iterator[Session]:
         """Open a programme to change it; nobody else can meanwhile."""
         with self._database.transaction(writing=True) as connection:
-            session = Session(connection, self._row(connection, name, lock=True), self.url, writable=True)
+            row = self._row(connection, name, lock=True)
+            session = Session(connection, row, self.url, writable=True, answered=self._answered)
             yield session
             session.finish()
+        session.committed()
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Session]:
@@ -151,6 +155,11 @@ class Store:
                 return rows.problems()
         except StoreError as error:
             return [str(error)]
+
+    def is_current(self) -> bool:
+        """Return whether the database can be reached and still has the schema that this version knows."""
+        with self._database.transaction(writing=False) as connection:
+            return schema_in(connection) == HEAD
 
     def close(self) -> None:
         """Let go of all connections."""

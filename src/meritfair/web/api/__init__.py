@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from meritfair.web.api import health, ledger, long_work, metrics, participants, programmes, rounds
+from meritfair.web.api.dependencies import NotModifiedError
+from meritfair.web.api.description import describe
+from meritfair.web.frame import Frame
+
+ROUTERS = tuple(module.router for module in (programmes, participants, rounds, long_work, ledger, health, metrics))
 
 
 def install(app: FastAPI) -> None:
     """Add all routes of the API."""
+    frame = app.state.frame
+    assert isinstance(frame, Frame)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.add_exception_handler(NotModifiedError, _not_modified)
+    metrics.install(app, frame)
+    describe(app, ROUTERS)
+
+
+def _not_modified(_: Request, error: Exception) -> Response:
+    assert isinstance(error, NotModifiedError)
+    return Response(status_code=304, headers=error.headers)

@@ -1,0 +1,39 @@
+"""The ledger: its entries, and the public head."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Request, Response
+
+from meritfair.programme.users import Role
+from meritfair.web.api.answers import link_next
+from meritfair.web.api.dependencies import Looking, looks
+from meritfair.web.api.participants import Limit, Offset
+from meritfair.web.api.shown import EntryShown, HeadShown, LedgerPage
+
+router = APIRouter(prefix="/api/v1/programmes/{programme}/ledger", tags=["ledger"])
+
+
+@router.get("", operation_id="list_entries", summary="Entries of the ledger")
+def list_entries(
+    looking: Annotated[Looking, looks(Role.AUDITOR)],
+    request: Request,
+    response: Response,
+    offset: Offset = 0,
+    limit: Limit = 100,
+) -> LedgerPage:
+    """Return entries in order, with who made them and their hashes. The whole ledger is in an export."""
+    snapshot = looking.snapshot
+    found = [EntryShown.model_validate(asdict(each)) for each in snapshot.entry_lines(offset, offset + limit)]
+    link_next(request, response, offset, limit, snapshot.entries)
+    return LedgerPage(total=snapshot.entries, offset=offset, head=snapshot.head, entries=found)
+
+
+@router.get("/head", operation_id="get_head", summary="The public head")
+def get_head(looking: Annotated[Looking, looks(Role.VIEWER)]) -> HeadShown:
+    """Return the hash of the last entry. Whoever keeps it can tell if anything before it is ever changed."""
+    snapshot = looking.snapshot
+    values = {name: vars(snapshot)[name] for name in ("identity", "entries", "time", "head")}
+    return HeadShown(programme=snapshot.name, **values)

@@ -1,0 +1,159 @@
+"""Long work: the audit, the effect, verifications, exports and what-ifs.
+
+Each is worked out once for each head of the ledger, in a process of its own. If it is not there yet, the answer is 202
+with the address of the job in ``Location``; asking again after ``Retry-After`` seconds gives the result.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Path, Response
+from fastapi.responses import FileResponse, JSONResponse
+
+from meritfair.core.errors import MeritfairError
+from meritfair.core.language import current
+from meritfair.programme.users import Role
+from meritfair.web.access import Here, needs
+from meritfair.web.api.answers import plain
+from meritfair.web.api.bodies import body
+from meritfair.web.api.given import Heads, WhatIf
+from meritfair.web.api.shown import AuditShown, EffectShown, JobShown
+from meritfair.web.job_kinds import ROLES
+from meritfair.web.jobs import Job
+from meritfair.web.refusals import MissingError
+from meritfair.web.rendering import path
+
+router = APIRouter(prefix="/api/v1/programmes/{programme}", tags=["long work"])
+
+JobId = Annotated[str, Path(pattern="^[0-9a-f]{1,64}$", description="As `Location` says.")]
+_MEDIA = {".zip": "application/zip", ".csv": "text/csv", ".html": "text/html"}
+_RETRY = "1"  # seconds
+_LATER: dict[int | str, dict[str, Any]] = {
+    202: {
+        "model": JobShown,
+        "description": "It is being worked out; ask again.",
+        "headers": {
+            "Location": {"description": "The job.", "schema": {"type": "string"}},
+            "Retry-After": {"description": "Seconds.", "schema": {"type": "string"}},
+        },
+    }
+}
+
+
+class FailedError(MeritfairError):
+    """Long work could not be done."""
+
+
+@router.get("/audit", operation_id="audit", summary="Audit", response_model=AuditShown, responses=_LATER)
+def audit(here: Annotated[Here, needs(Role.VIEWER)]) -> Any:
+    """Return for a board whether the programme was fair: due, given, drawn and reached, accounts, waits, effect.
+
+    Viewers are told sums only; auditors also whose waits were the least likely, by number.
+    """
+    job = _ask(here, "report")
+    return _answer(here, job) if job.result is None else _result(here, job)
+
+
+@router.get("/effect", operation_id="effect", summary="Effect", response_model=EffectShown, responses=_LATER)
+def effect(here: Annotated[Here, needs(Role.VIEWER)]) -> Any:
+    """Return whether being drawn helps, with its interval, and what was learned of benefits."""
+    job = _ask(here, "report")
+    if job.result is None:
+        return _answer(here, job)
+    found = _result(here, job)
+    return {name: found[name] for name in ("head", "effect", "no_effect", "learned", "missing")}
+
+
+@router.post(
+    "/verifications", operation_id="verify", summary="Verify the ledger", response_model=JobShown, responses=_LATER
+)
+def verify(here: Annotated[Here, needs(Role.AUDITOR)], given: Annotated[Heads, body(Heads, optional=True)]) -> Any:
+    """Check the whole ledger: its chain, every draw, and that exposures follow from what was recorded."""
+    return _answer(here, _ask(here, "verify", {"heads": given.heads}))
+
+
+@router.post("/exports", operation_id="export", summary="Export the ledger", response_model=JobShown, responses=_LATER)
+def export(here: Annotated[Here, needs(Role.AUDITOR)]) -> Any:
+    """Make an anonymous export, with which anyone can check the ledger and nobody can tell who is who.
+
+    Exports with ids and the secret are for the command line on the server.
+    """
+    return _answer(here, _ask(here, "export"))
+
+
+@router.post("/whatif", operation_id="what_if", summary="What if", response_model=JobShown, responses=_LATER)
+def what_if(here: Annotated[Here, needs(Role.VIEWER)], given: Annotated[WhatIf, body(WhatIf)]) -> Any:
+    """Return what other budgets would do in the next rounds, for people like those that are enrolled."""
+    return _answer(here, _ask(here, "whatif", given.model_dump()))
+
+
+@router.get("/jobs/{job}", operation_id="get_job", summary="How far long work is", response_model=JobShown)
+def get_job(here: Annotated[Here, needs(Role.VIEWER)], job: JobId) -> Any:
+    """Return how far long work is and, when it is done, its result."""
+    return _shown(here, _find(here, job))
+
+
+@router.get(
+    "/jobs/{job}/file",
+    operation_id="get_job_file",
+    summary="The file that long work has made",
+    response_class=Response,
+    responses={
+        200: {"content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in _MEDIA.values()}}
+    },
+)
+def get_job_file(here: Annotated[Here, needs(Role.AUDITOR)], job: JobId) -> Response:
+    """Return the file that was made.
+
+    Of an export it is a zip with the ledger and a verifier of its own, of an audit a table of everyone, by number.
+    """
+    found = _find(here, job)
+    if not found.file:
+        raise MissingError("this job has no file, or not yet")
+    place = here.frame.jobs.path(found)
+    return FileResponse(place, filename=found.file, media_type=_MEDIA.get(place.suffix, "application/octet-stream"))
+
+
+def _ask(here: Here, kind: str, arguments: dict[str, Any] | None = None) -> Job:
+    job = here.frame.jobs.ask(kind, here.name, arguments or {})
+    if job.state == "failed":
+        raise FailedError(job.error)
+    return job
+
+
+def _find(here: Here, id_: str) -> Job:
+    found = here.frame.jobs.get(id_)
+    if found is None or found.programme != here.name:
+        raise MissingError("there is no such job, or its result is too old: ask for it again")
+    needed = ROLES[found.kind]
+    if not here.may(needed):
+        raise HTTPException(403, f"this needs the role {needed.word}")
+    return found
+
+
+def _answer(here: Here, job: Job) -> JSONResponse:
+    """Return a job: 200 if it is done, 202 if it is still under way."""
+    place = path("api", "v1", "programmes", here.name, "jobs", job.id)
+    shown = _shown(here, job)
+    if job.state == "done":
+        return JSONResponse(shown)
+    return JSONResponse(shown, 202, {"Location": place, "Retry-After": _RETRY})
+
+
+def _shown(here: Here, job: Job) -> dict[str, Any]:
+    place = path("api", "v1", "programmes", here.name, "jobs", job.id, "file") if job.file else None
+    names = ("id", "kind", "head", "state", "done", "total", "words", "error")
+    result = None if job.result is None else _result(here, job)
+    return {**{name: vars(job)[name] for name in names}, "result": result, "file": place}
+
+
+def _result(here: Here, job: Job) -> dict[str, Any]:
+    """Return what came of a job, without what is about single participants if the caller may not see that."""
+    found: dict[str, Any] = plain(job.result)
+    if job.kind == "report":
+        found["words"] = found["words"].get(current().code, found["words"]["en"])
+        found["verdict"] = " ".join(found["words"]["verdict"])
+        if not here.may(Role.AUDITOR):
+            found["waits"] = [{key: value for key, value in each.items() if key != "number"} for each in found["waits"]]
+    return found
