@@ -20,7 +20,7 @@ from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.ledger_cache import LedgerCache
 from meritfair.programme.roster import Roster
 from meritfair.programme.showing.before_round import BeforeRound
-from meritfair.programme.state import State
+from meritfair.programme.state import State, Summary
 from meritfair.programme.storage.store import Session
 from meritfair.programme.tallies import RoundTally
 from meritfair.programme.view import ProgrammeView, Texts
@@ -71,7 +71,7 @@ class LoadedProgramme(ProgrammeView):
             state.apply(entry, table)
             new.append((entry, table))
             head = entry.digest
-        if head != session.head or state.to_dict() != session.summary:
+        if head != session.head or state.summary != Summary(**session.summary):
             return None
         roster, notes = self._roster(session, state, new), self._new_notes(session, new)
         return LoadedProgramme(self._fixed, session.length, head, state, roster, notes)

@@ -7,7 +7,7 @@ result; verification applies all entries from the first, and compares. So nothin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,8 @@ class State:
 
     def copy(self, columns: Columns | None = None) -> State:
         """Return the state as it is now, which later entries do not change; `columns` are a copy of its own."""
-        made = State(self.columns.copy() if columns is None else columns, self.to_dict())
+        made = State(self.columns.copy() if columns is None else columns)
+        made.summary = replace(self.summary, levels=dict(self.summary.levels))  # which alone is changed in place
         made._settings = self._settings
         return made
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import sqlalchemy as sa
 
 from meritfair.core.errors import InputError
+from meritfair.programme.storage.answered import AnsweredKeys
 from meritfair.programme.storage.checked_rows import CheckedRows, ProgrammeRow, insist
 from meritfair.programme.storage.people import Person, PersonTable
 from meritfair.programme.storage.schema import ANSWER, ENTRY, ENTRY_ROWS, NOTE, VECTOR, check_texts, checksum
@@ -30,8 +31,18 @@ class Session(CheckedRows):
     is damaged.
     """
 
-    def __init__(self, connection: sa.Connection, row: ProgrammeRow, where: str, *, writable: bool) -> None:
+    def __init__(
+        self,
+        connection: sa.Connection,
+        row: ProgrammeRow,
+        where: str,
+        *,
+        writable: bool,
+        answered: AnsweredKeys | None = None,
+    ) -> None:
         super().__init__(connection, row, where, writable=writable)
+        self._answered = AnsweredKeys() if answered is None else answered
+        self._new_keys: list[str] = []
         self._people = PersonTable(connection, row.id, row.identity, self._named)
 
     @property
@@ -257,9 +268,21 @@ class Session(CheckedRows):
             with self._intact(f"the answer to {key!r}"):
                 insist(isinstance(text, str) and sha256(text.encode()).digest() == digest)
             return request, str(text)
-        if any(each == key for each, *_ in self._answer_keys()):
-            raise damaged(self._named, f"the answer to {key!r}")
+        if not self._answered.lack(self.identity, key, self._row.answers):
+            self._read_keys(key)
         return None
+
+    def _read_keys(self, key: str) -> None:
+        """Read the keys of all answers; this one must not be among them, as it was not found."""
+        keys = [each for each, *_ in self._answer_keys()]
+        if key in keys:
+            raise damaged(self._named, f"the answer to {key!r}")
+        if not self._new_keys:  # which may yet be rolled back
+            self._answered.learn(self.identity, keys)
+
+    def committed(self) -> None:
+        """Note that what was written is on the disk now."""
+        self._answered.add(self.identity, self._new_keys)
 
     def _answer_keys(self, key: str | None = None) -> list[tuple[Any, ...]]:
         query = sa.select(ANSWER.c.key, ANSWER.c.request, ANSWER.c.time, ANSWER.c.digest, ANSWER.c.checksum)
@@ -279,6 +302,7 @@ class Session(CheckedRows):
         right = checksum(self.identity, key, request_hash, time, digest)
         self._connection.execute(sa.insert(ANSWER).values(**values, checksum=right, answer=answer))
         self._change(answers=self._row.answers + 1)
+        self._new_keys.append(key)
 
     def problems(self) -> list[str]:
         """Read everything; return the first damage of each kind, in words."""
