@@ -23,11 +23,11 @@ from meritfair.programme.programme import Programme
 
 FEATURES = ("age", "language")
 _NURSES = ("Nurse Ama", "Nurse Kofi", "Nurse Efua", "Nurse Yaw")
-_LEAD = "Dr. Osei"
+LEAD = "Dr. Osei"
 _REASONS = ("asked to be called", "came by in person", "the family was worried", "number was called by mistake")
 _BUDGET = 8  # one in so many is drawn in a week
 _LATE_JOINERS, _LEAVERS, _RETURNERS = 0.2, 0.12, 0.3
-_REACHED, _SEEN = 0.92, 0.8
+REACHED, SEEN = 0.92, 0.8
 _AWAY, _STAY_AWAY = 0.01, 3  # how many set out in a week, and for how many weeks at most
 _OVERRIDES, _LATE, _LOST, _WRONG = 0.3, 0.1, 0.03, 0.25  # chances in a week; of lists of nurses the second and third
 
@@ -125,7 +125,7 @@ class _Clinic:
 
     def open(self) -> None:
         """Create the programme, and enrol those who are there from the start."""
-        self.programme.create(self.budget, features=FEATURES, by=_LEAD)
+        self.programme.create(self.budget, features=FEATURES, by=LEAD)
         self._enrol(np.flatnonzero(self.joins == 1))
 
     def play(self, week: int) -> None:
@@ -133,9 +133,9 @@ class _Clinic:
         self._come_and_go(week)
         if week == self.weeks // 2 + 1 and self.weeks > 3:
             self.programme.change(
-                budget=self.budget + max(1, self.budget // 5), reason="a new nurse has begun", by=_LEAD
+                budget=self.budget + max(1, self.budget // 5), reason="a new nurse has begun", by=LEAD
             )
-        round_ = self.programme.draw(by=_LEAD)
+        round_ = self.programme.draw(by=LEAD)
         drawn = np.zeros(self.people, np.bool_)
         drawn[[self._place[each] for each in round_.ids]] = True
         self.drawn += drawn
@@ -146,7 +146,7 @@ class _Clinic:
         self._write_down(week, drawn, action, here, reasons)
         self._hand_in(week)
         self._correct(week)
-        self.programme.close(by=_LEAD)
+        self.programme.close(by=LEAD)
         self.demo.weeks = week
 
     def ended(self) -> Demo:
@@ -174,7 +174,7 @@ class _Clinic:
 
         known = {name: of(self.features[name]) for name in FEATURES}
         staff = [_NURSES[self.nurse[place]] for place in people]
-        self.programme.enrol(People(self._ids(people), of(self.features["district"]), staff, known), by=_LEAD)
+        self.programme.enrol(People(self._ids(people), of(self.features["district"]), staff, known), by=LEAD)
 
     def _come_and_go(self, week: int) -> None:
         """Let people join, leave and come back, go on holiday and return."""
@@ -184,7 +184,7 @@ class _Clinic:
         if len(back):
             self.programme.away(self._ids(back), back=True, by=_NURSES[0])
         if len(leaving):
-            self.programme.withdraw(self._ids(leaving), by=_LEAD)
+            self.programme.withdraw(self._ids(leaving), by=LEAD)
         if week > 1 and len(coming):
             self._enrol(coming)
         if len(returning):
@@ -200,7 +200,7 @@ class _Clinic:
 
     def _call(self, week: int, drawn: BoolArray, here: BoolArray) -> tuple[IntArray, dict[str, str]]:
         """Return who is reached, and by id why someone is who was not drawn."""
-        action = (drawn & (self.rng.random(self.people) < _REACHED)).astype(np.int64)
+        action = (drawn & (self.rng.random(self.people) < REACHED)).astype(np.int64)
         others = np.flatnonzero(here & ~drawn & (self.back <= week))
         if not len(others) or self.rng.random() > _OVERRIDES:
             return action, {}
@@ -213,7 +213,7 @@ class _Clinic:
         self, week: int, drawn: BoolArray, action: IntArray, here: BoolArray, reasons: dict[str, str]
     ) -> None:
         """Let each nurse make a list of what was done and seen, with a mistake now and then."""
-        seen = np.where(self.rng.random(self.people) < _SEEN, self.state, -1)
+        seen = np.where(self.rng.random(self.people) < SEEN, self.state, -1)
         told = np.where(drawn | (action == 1), action, -1)
         if self.rng.random() < _WRONG:
             person = int(self.rng.choice(np.flatnonzero(here)))

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from meritfair.programme.columns import UNKNOWN
 from meritfair.programme.inputs import Outcomes, ParticipantError, People
 from meritfair.programme.rounds import Drawn, Round
 from meritfair.programme.state import FORGOTTEN
+
+if TYPE_CHECKING:
+    from meritfair.programme.reading import RoundOutcome
 
 REPORT = ("action", "state", "before", "reason")
 LIST = ("round", "id", "group", "staff", "due", "chance", "action", "state", "reason")
@@ -202,13 +205,23 @@ def the_round(found: FromFile[Outcomes], asked: int | None) -> int | None:
 # ---- out
 
 
-def write_list(path: str | PathLike[str], drawn: Round) -> None:
-    """Write who is to be called, with columns to be filled in and handed back as a report."""
-    people = drawn.people
+def write_list(path: str | PathLike[str], drawn: Round, outcomes: Sequence[RoundOutcome] = ()) -> None:
+    """Write who is to be called, with columns to be filled in and handed back as a report.
+
+    Where `outcomes` has someone, what is known of them is filled in; handed back, it is known already.
+    """
+    people, known = drawn.people, {each.number: each for each in outcomes}
     columns: dict[str, list[Any]] = {name: [None] * len(people) for name in LIST}
     columns |= {"round": [drawn.number] * len(people), **_columns(people)}
     columns |= {name: [float(f"{number:.6g}") for number in columns[name]] for name in ("due", "chance")}  # to be read
+    if known:
+        columns["action"] = [_known(known[each.number].action) for each in people]
+        columns["state"] = [_known(known[each.number].after) for each in people]
     write_table(path, "draws", columns)
+
+
+def _known(code: int) -> int | None:
+    return None if code == UNKNOWN else code
 
 
 def write_preview(path: str | PathLike[str], people: Sequence[Drawn]) -> None:

@@ -25,7 +25,6 @@ from meritfair.web.logs import write_logs
 from meritfair.web.settings import ServerSettings
 
 FINISH_SECONDS = 20  # that requests have to finish in, when the server stops
-DEMO_PEOPLE, DEMO_WEEKS = 150, 12
 _log = logging.getLogger("meritfair.web")
 
 
@@ -56,11 +55,11 @@ def work(settings: ServerSettings) -> None:
 def set_up_demo(settings: ServerSettings) -> None:
     """Set up the simulated clinic, once."""
     with _child(settings):
-        from meritfair.programme.demo import make_demo
+        from meritfair.programme.live_demo import NAME, open_clinic
         from meritfair.programme.programme import Programme
         from meritfair.programme.storage.store import Store
 
-        make_demo(Programme(Store(settings.store), "clinic"), DEMO_PEOPLE, DEMO_WEEKS)
+        open_clinic(Programme(Store(settings.store), NAME))
 
 
 @contextmanager

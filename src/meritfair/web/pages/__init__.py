@@ -5,9 +5,17 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, FastAPI
 
 from meritfair.web.access import check_csrf
-from meritfair.web.pages import me, sign_in, users
+from meritfair.web.pages import demo, me, people, programmes, rounds, sign_in, uploads, users
 
-MODULES: tuple[APIRouter, ...] = (me.router, users.router)
+MODULES: tuple[APIRouter, ...] = (
+    me.router,
+    users.router,
+    programmes.router,
+    uploads.router,  # before those with a number in the same place
+    rounds.router,
+    people.router,
+    demo.router,
+)
 
 
 def install(app: FastAPI) -> None:

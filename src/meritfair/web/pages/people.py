@@ -1,0 +1,138 @@
+"""People: searched, filtered, sorted and shown page by page; who joins, leaves or is away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from meritfair.core.errors import InputError
+from meritfair.core.language import _
+from meritfair.programme.inputs import People
+from meritfair.programme.listing import PeopleQuery
+from meritfair.web.access import Here
+from meritfair.web.pages.answers import go, is_htmx, new_key, said
+from meritfair.web.pages.rounds import Auditor, Coordinator, Text
+from meritfair.web.rendering import page, path
+
+router = APIRouter()
+ON_A_PAGE = 50
+_SORTED = ("id", "drawn", "last_drawn", "state", "account")
+_LONGEST = 200
+
+
+def people_query(
+    search: Annotated[str, Query(max_length=_LONGEST)] = "",
+    group: Annotated[str, Query(max_length=_LONGEST)] = "",
+    staff: Annotated[str, Query(max_length=_LONGEST)] = "",
+    part: Annotated[str, Query(max_length=_LONGEST)] = "",
+    standing: str = "enrolled",
+    sort: str = "id",
+    descending: bool = False,
+    start: Annotated[int, Query(ge=0)] = 0,
+) -> PeopleQuery:
+    """Return who is asked for."""
+    return PeopleQuery(search.strip(), group, staff, part, standing, sort, descending, start, ON_A_PAGE)
+
+
+Asked = Annotated[PeopleQuery, Depends(people_query)]
+
+
+def address(here: Here, query: PeopleQuery, **changes: Any) -> str:
+    """Return the address of a list of people; what is usual is left out."""
+    asked = replace(query, **changes)
+    usual = PeopleQuery(limit=ON_A_PAGE)
+    names = ("search", "group", "staff", "part", "standing", "sort", "descending")
+    said_ = {name: vars(asked)[name] for name in names if vars(asked)[name] != vars(usual)[name]}
+    return path("p", here.name, "people", **said_, start=asked.offset or None)
+
+
+@router.get("/p/{programme}/people")
+def show_people(here: Auditor, query: Asked, did: str = "", n: int = 0) -> Response:
+    """Show a page of the people; only the list itself, if only that is asked for."""
+    return _list(here, query, said(did, n))
+
+
+def _list(here: Here, query: PeopleQuery, words: str = "") -> Response:
+    look = here.look()
+    found = look.people(query)
+    if query.offset and query.offset >= found.total:
+        query = replace(query, offset=max(0, (found.total - 1) // ON_A_PAGE * ON_A_PAGE))
+        found = look.people(query)
+    headings = {
+        "id": _("Person"),
+        "drawn": _("Times drawn"),
+        "last_drawn": _("Last drawn"),
+        "state": _("Last state"),
+        "account": _("Account"),
+    }
+    template = "parts/people_list.html" if is_htmx(here) else "people.html"
+    return page(
+        here,
+        template,
+        look=look,
+        query=query,
+        found=found,
+        headings=headings,
+        address=address,
+        said=words,
+        key=new_key(),
+    )
+
+
+@router.get("/p/{programme}/people/enrol")
+def ask_for_person(here: Coordinator) -> Response:
+    """Ask for someone who enrols."""
+    return page(here, "enrol.html", look=here.look(), key=new_key())
+
+
+@router.post("/p/{programme}/people/enrol")
+def enrol(
+    here: Coordinator,
+    id: Text,  # noqa: A002
+    key: Text,
+    group: Text = "",
+    staff: Text = "",
+    feature: Annotated[list[str] | None, Form()] = None,
+) -> Response:
+    """Enrol one person; features come in the order of the settings."""
+    names = here.look().settings.features
+    values = feature or [""] * len(names)
+    if len(values) != len(names):
+        raise InputError(f"the programme has {len(names)} features, got {len(values)} values")
+    features = {name: [value.strip()] for name, value in zip(names, values, strict=True)}
+    people = People([id.strip()], [group.strip()], [staff.strip()], features)
+    receipt = here.programme.enrol(people, by=here.by, key=key)
+    return go(here, "p", here.name, "people", search=id.strip(), did="enrol", n=receipt.taken)
+
+
+@router.post("/p/{programme}/people/standing")
+def set_standing(here: Coordinator, request: Request, id: Text, action: Text, key: Text) -> Response:  # noqa: A002
+    """Mark someone as away or back, or withdraw them."""
+    programme = here.programme
+    how: Any = {"by": here.by, "key": f"{key}-{action}-{id}"[:200]}
+    if action in ("away", "back"):
+        programme.away([id], back=action == "back", **how)
+    elif action == "withdraw":
+        programme.withdraw([id], **how)
+    else:
+        raise InputError(f"an action is away, back or withdraw, got {action!r}")
+    if not is_htmx(here):
+        return go(here, "p", here.name, "people")
+    return _list(here, _asked_before(request))
+
+
+def _asked_before(request: Request) -> PeopleQuery:
+    """Return the query of the page from which something was sent."""
+    from urllib.parse import parse_qs, urlsplit
+
+    sent = parse_qs(urlsplit(request.headers.get("hx-current-url", "")).query)
+    known = {name: values[0] for name, values in sent.items() if name in ("search", "group", "staff", "part", "sort")}
+    standing = sent.get("standing", ["enrolled"])[0]
+    start = sent.get("start", ["0"])[0]
+    descending = sent.get("descending", [""])[0] == "True"
+    offset = int(start) if start.isdecimal() else 0
+    return PeopleQuery(**known, standing=standing, descending=descending, offset=offset, limit=ON_A_PAGE)

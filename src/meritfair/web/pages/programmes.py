@@ -1,0 +1,99 @@
+"""The programmes of a server, and a new one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Form
+from starlette.responses import Response
+
+from meritfair.core.errors import InputError
+from meritfair.core.language import _, ngettext
+from meritfair.model.rules import Rules
+from meritfair.programme.settings import FLOOR
+from meritfair.programme.state import COMMITTED, OPEN
+from meritfair.programme.status import Status
+from meritfair.programme.users import Role
+from meritfair.web.access import Here, signed_in
+from meritfair.web.pages.answers import go
+from meritfair.web.pages.demo import is_set_up, show_setting_up
+from meritfair.web.rendering import page
+
+router = APIRouter()
+Text = Annotated[str, Form(max_length=2000)]
+
+
+@dataclass(frozen=True)
+class ProgrammeCard:
+    """A programme in the list: how it stands, and what is to be done."""
+
+    status: Status
+    role: Role
+
+
+def next_step(status: Status) -> str:
+    """Return what to do next, in words."""
+    if status.ended:
+        return _("The programme has ended.")
+    if status.enrolled == 0:
+        return _("Enrol the people who take part.")
+    if status.phase == COMMITTED:
+        return _("Round {number} waits for its public value.").format(number=status.round)
+    if status.phase == OPEN:
+        missing = status.drawn - status.reported
+        if not missing:
+            return _("Everyone is reported: close round {number}.").format(number=status.round)
+        text = ngettext("Report on {n} person of round {number}.", "Report on {n} people of round {number}.", missing)
+        return text.format(n=missing, number=status.round)
+    return _("Draw round {number}.").format(number=status.round + 1)
+
+
+@router.get("/")
+def start(here: Annotated[Here, signed_in()]) -> Response:
+    """Lead to the programme, if there is one only; otherwise to all of them."""
+    if here.frame.settings.demo and not is_set_up(here.frame):
+        return show_setting_up(here)
+    names = _names(here)
+    return go(here, "p", names[0]) if len(names) == 1 else go(here, "programmes")
+
+
+@router.get("/programmes")
+def show_programmes(here: Annotated[Here, signed_in()]) -> Response:
+    """Show all programmes that the caller may see."""
+    roles = {name: here.caller.role_in(name) for name in _names(here)}
+    cards = [
+        ProgrammeCard(here.frame.reader.look(name).status, role) for name, role in roles.items() if role is not None
+    ]
+    return page(here, "programmes.html", cards=cards, next_step=next_step)
+
+
+def _names(here: Here) -> list[str]:
+    return [name for name in here.frame.reader.names() if here.caller.role_in(name) is not None]
+
+
+@router.get("/new")
+def ask_for_programme(here: Annotated[Here, signed_in(Role.ADMIN)]) -> Response:
+    """Ask for the settings of a new programme."""
+    return page(here, "new_programme.html", floor=FLOOR)
+
+
+@router.post("/new")
+def create_programme(
+    here: Annotated[Here, signed_in(Role.ADMIN)],
+    name: Text,
+    budget: Annotated[int, Form(ge=1)] = 1,
+    floor: Annotated[float, Form(ge=0, le=1)] = FLOOR,
+    cooldown: Annotated[int, Form(ge=0)] = 0,
+    features: Text = "",
+    pseudonymise: Annotated[bool, Form()] = False,
+) -> Response:
+    """Create a programme."""
+    called = name.strip()
+    if not called or "/" in called or called in (".", "..") or len(called) > 100:
+        raise InputError(f"a programme needs a name of 1 to 100 characters without '/', got {called!r}")
+    known = [each.strip() for each in features.split(",") if each.strip()]
+    made = here.frame.reader.programme(called)
+    rules = Rules(cooldown=cooldown)
+    made.create(budget, floor=floor, rules=rules, features=known, pseudonymise=pseudonymise, by=here.by)
+    return go(here, "p", called, "round", did="created")

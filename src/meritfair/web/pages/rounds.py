@@ -1,0 +1,199 @@
+"""A round: who is to be called, what happened, what is still missing; and the next draw."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Query
+from starlette.responses import Response
+
+from meritfair.core.errors import InputError
+from meritfair.core.language import _, ngettext
+from meritfair.programme.inputs import Outcomes
+from meritfair.programme.listing import PeopleQuery
+from meritfair.programme.state import OPEN
+from meritfair.programme.users import Role
+from meritfair.web.access import Here, needs
+from meritfair.web.pages.answers import go, is_htmx, new_key, said
+from meritfair.web.pages.round_view import RoundView, corrected, outcome_of, outcome_words, round_view, tapped
+from meritfair.web.rendering import page, part
+
+router = APIRouter()
+Auditor = Annotated[Here, needs(Role.AUDITOR)]
+Coordinator = Annotated[Here, needs(Role.COORDINATOR)]
+Text = Annotated[str, Form(max_length=2000)]
+_MOST_NEWS = 500  # entries that a page looks back at most, to say who did what meanwhile
+
+
+@router.get("/p/{programme}")
+def show_programme(here: Annotated[Here, needs(Role.VIEWER)]) -> Response:
+    """Lead to what matters first: the round or, for those who see sums only, fairness."""
+    return go(here, "p", here.name, "round" if here.may(Role.AUDITOR) else "fairness")
+
+
+@router.get("/p/{programme}/round")
+def show_round(
+    here: Auditor,
+    staff: str = "",
+    missing: bool = False,
+    start: Annotated[int, Query(ge=0)] = 0,
+    did: str = "",
+    n: int = 0,
+) -> Response:
+    """Show the last round, or what to do before the first."""
+    look = here.look()
+    if not look.status.round:
+        return page(here, "first_round.html", look=look, draw_key=new_key(), said=said(did, n))
+    view = round_view(look, staff=staff, only_missing=missing, start=start)
+    return page(here, "round.html", **_shown(view), said=said(did, n))
+
+
+@router.get("/p/{programme}/round/{number}")
+def show_past_round(
+    here: Auditor,
+    number: int,
+    staff: str = "",
+    missing: bool = False,
+    start: Annotated[int, Query(ge=0)] = 0,
+    did: str = "",
+    n: int = 0,
+) -> Response:
+    """Show one round."""
+    view = round_view(here.look(), number, staff=staff, only_missing=missing, start=start)
+    return page(here, "round.html", **_shown(view), said=said(did, n))
+
+
+def _shown(view: RoundView) -> dict[str, Any]:
+    """Return what the templates of a round need."""
+    return {"view": view, "words": outcome_words, "new_key": new_key, "draw_key": new_key(), "look": view.look}
+
+
+@router.get("/p/{programme}/round/{number}/news")
+def show_news(here: Auditor, number: int, since: Annotated[int, Query(ge=0)]) -> Response:
+    """Tell who else has changed something since the page was made; nothing if nobody has."""
+    look = here.look()
+    lines = look.entry_lines(max(since, look.entries - _MOST_NEWS), look.entries)
+    news = [each for each in lines if each.by != here.by]
+    if not news:
+        return Response(status_code=204)
+    reported: dict[str, int] = {}
+    for each in news:
+        if each.kind in ("report", "correct"):
+            reported[each.by] = reported.get(each.by, 0) + each.rows
+    texts = [
+        ngettext("{by} has reported on {n} person.", "{by} has reported on {n} people.", n).format(
+            by=by or _("Someone"), n=n
+        )
+        for by, n in reported.items()
+    ]
+    if any(each.kind in ("commit", "draw", "close", "end") for each in news):
+        texts.append(_("The round has been closed or drawn by someone else."))
+    return part(here, "parts/news.html", texts=texts or [_("Someone has changed the programme.")], number=number)
+
+
+# ---- one person
+
+
+@router.post("/p/{programme}/round/{number}/people/{person}/report")
+def tap(here: Coordinator, number: int, person: int, outcome: Text, key: Text) -> Response:
+    """Take in what one tap says of someone."""
+    before = outcome_of(here.look(), number, person)
+    here.programme.report(tapped(before.id, outcome), round=number, by=here.by, key=f"{key}-{outcome}")
+    return _saved(here, number, person)
+
+
+@router.post("/p/{programme}/round/{number}/people/{person}/correct")
+def correct(
+    here: Coordinator, number: int, person: int, key: Text, reason: Text = "", action: Text = "", state: Text = ""
+) -> Response:
+    """Correct what was reported of someone."""
+    before = outcome_of(here.look(), number, person)
+    outcomes = corrected(before.id, action, state)
+    here.programme.correct(outcomes, round=number, reason=reason, by=here.by, key=f"{key}-{action}-{state}")
+    return _saved(here, number, person)
+
+
+def _saved(here: Here, number: int, person: int) -> Response:
+    """Answer with the new line of someone, and how the round stands now."""
+    if not is_htmx(here):
+        return go(here, "p", here.name, "round", number)
+    view = round_view(here.look(), number)
+    known = [each for each in (*view.calls, *view.others) if each.number == person]
+    outcome = known[0] if known else outcome_of(view.look, number, person)
+    return part(here, "parts/call_saved.html", **_shown(view), outcome=outcome)
+
+
+@router.post("/p/{programme}/round/{number}/others")
+def report_other(here: Coordinator, number: int, id: Text, outcome: Text, key: Text, reason: Text = "") -> Response:  # noqa: A002
+    """Take in what was done for, or seen of, someone who was not drawn."""
+    programme = here.programme
+    receipt = programme.report(tapped(id.strip(), outcome, reason), round=number, by=here.by, key=f"{key}-{outcome}")
+    return go(here, "p", here.name, "round", number, did="report", n=receipt.taken)
+
+
+@router.get("/p/{programme}/ids")
+def suggest_ids(here: Coordinator, id: Annotated[str, Query(max_length=200)] = "") -> Response:  # noqa: A002
+    """Suggest people by a part of their id."""
+    wanted = id.strip()
+    rows = here.look().people(PeopleQuery(search=wanted, limit=10)).rows if wanted else ()
+    return part(here, "parts/id_options.html", ids=[each.id for each in rows])
+
+
+# ---- the round as a whole
+
+
+@router.post("/p/{programme}/round/{number}/close")
+def close(here: Coordinator, number: int, key: Text) -> Response:
+    """Close the round, if it is still the open one."""
+    status = here.look().status
+    if status.round != number or status.phase != OPEN:
+        return go(here, "p", here.name, "round", did="moved")
+    here.programme.close(round=number, by=here.by, key=key)
+    return go(here, "p", here.name, "round", did="closed")
+
+
+@router.post("/p/{programme}/round/{number}/value")
+def draw_with_value(here: Coordinator, number: int, key: Text, value: Text) -> Response:
+    """Draw the round that is committed, with the public value that it waits for."""
+    if here.look().status.round != number:
+        return go(here, "p", here.name, "round", did="moved")
+    here.programme.draw(value=value.strip(), by=here.by, key=key)
+    return go(here, "p", here.name, "round", did="drawn")
+
+
+def parse_budget(here: Here, budgets: list[str]) -> int | dict[str, int] | None:
+    """Return the budget for one round as a form has it: one number for each part, empty for that of the settings."""
+    parts = here.look().settings.parts
+    given: dict[str, int] = {}
+    for own, text in zip(parts, budgets, strict=False):
+        if not text.strip():
+            continue
+        if not text.strip().isdecimal():
+            raise InputError(f"budget must be a whole number, got {text.strip()!r}")
+        given[own.name] = int(text)
+    if not given:
+        return None
+    return given if len(parts) > 1 else next(iter(given.values()))
+
+
+def parse_ids(text: str) -> list[str]:
+    """Return ids that stand in lines of their own."""
+    return list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+
+
+def draw_next(
+    here: Here, number: int, key: str, states: Outcomes | None, budgets: list[str], away: str, source: str
+) -> Response:
+    """Draw a round, if it is still the next one."""
+    status = here.look().status
+    if status.round + 1 != number:
+        return go(here, "p", here.name, "round", did="moved")
+    drawn = here.programme.draw(
+        states=states,
+        budget=parse_budget(here, budgets),
+        away=parse_ids(away),
+        source=source.strip() or None,
+        by=here.by,
+        key=key,
+    )
+    return go(here, "p", here.name, "round", did="drawn" if drawn.phase == OPEN else "committed")

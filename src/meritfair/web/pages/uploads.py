@@ -1,0 +1,206 @@
+"""Files in and out: outcomes and people by CSV with a preview of what a file would change, and the list of a round."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, File, Form, UploadFile
+from starlette.responses import Response
+
+from meritfair.core.errors import InputError, MeritfairError
+from meritfair.core.tables import Table
+from meritfair.programme.files import FromFile, locating, read_outcomes, read_people, read_states, the_round, write_list
+from meritfair.programme.inputs import Outcomes, People
+from meritfair.programme.reporting import Receipt
+from meritfair.web.access import Here
+from meritfair.web.pages.answers import go
+from meritfair.web.pages.round_view import round_view
+from meritfair.web.pages.rounds import Auditor, Coordinator, Text, draw_next
+from meritfair.web.pages.waiting_files import KINDS, WaitingFile, WaitingFiles
+from meritfair.web.rendering import page
+
+router = APIRouter()
+Upload = Annotated[UploadFile, File()]
+_FIRST_ROWS = 8
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a file would change.
+
+    Attributes
+    ----------
+    file : WaitingFile
+    problem : str
+        What is wrong with it, with its line and column; empty if nothing is.
+    receipt : Receipt or None
+        What would come of it.
+    headings : tuple of str
+    rows : list of (line, cells)
+        The first rows that were read.
+    total : int
+    ignored : tuple of str
+        Columns that are not read.
+    """
+
+    file: WaitingFile
+    problem: str = ""
+    receipt: Receipt | None = None
+    headings: tuple[str, ...] = ()
+    rows: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    total: int = 0
+    ignored: tuple[str, ...] = ()
+
+
+# ---- out
+
+
+@router.get("/p/{programme}/round/{number}/list.csv")
+def download_list(here: Auditor, number: int) -> Response:
+    """Return the list of a round, to be filled in and handed back."""
+    look = here.look()
+    with tempfile.TemporaryDirectory(prefix="meritfair-") as folder:
+        file = Path(folder) / "list.csv"
+        write_list(file, look.round(number), look.outcomes(number))
+        data = file.read_bytes()
+    name = f"round-{number}.csv"
+    return Response(data, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+@router.get("/p/{programme}/round/{number}/print")
+def show_printable_list(here: Auditor, number: int, staff: str = "") -> Response:
+    """Show the list of a round as it is printed, with boxes to tick."""
+    look = here.look()
+    calls = [each for each in look.outcomes(number) if each.drawn and staff in ("", each.staff)]
+    return page(here, "print_round.html", look=look, round=look.round(number), calls=calls, staff=staff)
+
+
+# ---- in
+
+
+@router.get("/p/{programme}/round/{number}/upload")
+def ask_for_outcomes(here: Coordinator, number: int) -> Response:
+    """Ask for a file with outcomes."""
+    view = round_view(here.look(), number)
+    return page(here, "upload.html", kind="report", number=number, view=view, preview=None)
+
+
+@router.get("/p/{programme}/people/upload")
+def ask_for_people(here: Coordinator) -> Response:
+    """Ask for a file of people who enrol."""
+    return page(here, "upload.html", kind="enrol", number=0, preview=None, features=here.look().settings.features)
+
+
+@router.post("/p/{programme}/uploads")
+def preview(
+    here: Coordinator, file: Upload, kind: Text, number: Annotated[int, Form()] = 0, reason: Text = ""
+) -> Response:
+    """Show what a file would change; it waits until that is confirmed."""
+    if kind not in KINDS:
+        raise InputError(f"a file is one of {', '.join(KINDS)}, got {kind!r}")
+    files = WaitingFiles(here.frame.settings)
+    kept = files.keep(file, here.name, here.by, kind, number, reason)
+    shown = _preview(here, files, kept)
+    if shown.problem:
+        files.remove(kept)
+    features = here.look().settings.features
+    return page(here, "upload.html", kind=kind, number=number, preview=shown, features=features)
+
+
+@router.post("/p/{programme}/uploads/{token}")
+def confirm(here: Coordinator, token: str) -> Response:
+    """Take in a file whose changes were shown."""
+    files = WaitingFiles(here.frame.settings)
+    file = files.find(token, here.name, here.by)
+    found = _read(here, files, file)
+    try:
+        receipt = _take_in(here, file, found, dry_run=False)
+    except MeritfairError as error:
+        raise InputError(files.words(error, file)) from None
+    files.remove(file)
+    if file.kind == "enrol":
+        return go(here, "p", here.name, "people", did="enrol", n=receipt.taken)
+    return go(here, "p", here.name, "round", receipt.round, did=file.kind, n=receipt.taken)
+
+
+@router.post("/p/{programme}/uploads/{token}/discard")
+def discard(here: Coordinator, token: str) -> Response:
+    """Remove a file that waits."""
+    files = WaitingFiles(here.frame.settings)
+    file = files.find(token, here.name, here.by)
+    files.remove(file)
+    return go(here, "p", here.name, "people" if file.kind == "enrol" else "round", did="discarded")
+
+
+def _read(here: Here, files: WaitingFiles, file: WaitingFile) -> FromFile[Any]:
+    path = files.path(file)
+    if file.kind == "enrol":
+        return read_people(path, here.look().settings.features)
+    return read_outcomes(path, correcting=file.kind == "correct")
+
+
+def _take_in(here: Here, file: WaitingFile, found: FromFile[Any], *, dry_run: bool) -> Receipt:
+    """Hand a file over to the programme, once, or try that."""
+    programme = here.programme
+    how: Any = {"by": here.by, "key": file.token, "dry_run": dry_run}
+    with locating(found.table):
+        if isinstance(found.value, People):
+            return programme.enrol(found.value, **how)
+        round_ = the_round(found, file.round or None)
+        if file.kind == "correct":
+            return programme.correct(found.value, round=round_, reason=file.reason, **how)
+        return programme.report(found.value, round=round_, **how)
+
+
+def _preview(here: Here, files: WaitingFiles, file: WaitingFile) -> Preview:
+    try:
+        found = _read(here, files, file)
+        receipt = _take_in(here, file, found, dry_run=True)
+    except MeritfairError as error:
+        return Preview(file, files.words(error, file))
+    return _with_rows(file, receipt, found.table)
+
+
+def _with_rows(file: WaitingFile, receipt: Receipt, table: Table) -> Preview:
+    """Return a preview with the first rows of a file."""
+    headings = tuple(table.columns)
+    cells = zip(*(table.columns[name][:_FIRST_ROWS] for name in headings), strict=True)
+    texts = [tuple("" if cell is None else str(cell) for cell in row) for row in cells]
+    rows = tuple(zip(table.lines[:_FIRST_ROWS], texts, strict=True))
+    return Preview(file, "", receipt, headings, rows, len(table.lines), tuple(table.ignored))
+
+
+# ---- the draw, with states that are known before it
+
+
+@router.post("/p/{programme}/draw")
+def draw(
+    here: Coordinator,
+    number: Annotated[int, Form()],
+    key: Text,
+    budget: Annotated[list[str] | None, Form()] = None,
+    away: Annotated[str, Form(max_length=1_000_000)] = "",
+    source: Text = "",
+    states: Annotated[UploadFile | None, File()] = None,
+) -> Response:
+    """Draw the next round."""
+    seen = None if states is None or not states.filename else _states(here, states)
+    return draw_next(here, number, key, seen, budget or [], away, source)
+
+
+def _states(here: Here, upload: UploadFile) -> Outcomes:
+    """Return the states in a file that comes with a draw."""
+    files = WaitingFiles(here.frame.settings)
+    file = files.keep(upload, here.name, here.by, "states", 0, "")
+    try:
+        found = read_states(files.path(file))
+        with locating(found.table):
+            here.programme.preview(states=found.value)  # whatever is wrong is told with its line
+        return found.value
+    except MeritfairError as error:
+        raise InputError(files.words(error, file)) from None
+    finally:
+        files.remove(file)
