@@ -189,7 +189,7 @@ def test_the_proxy_leads_to_the_server() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_that_the_documentation_shows_can_be_given(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    blocks = "\n".join(re.findall(r"^```(?:bash|ini|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+    blocks = "\n".join(re.findall(r"^ *```(?:bash|ini|sh)\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL))
     lines = blocks.replace("\\\n", " ").splitlines()
     for found in filter(None, (re.fullmatch(r"(?:.*[ /])?meritfair ([a-z].*)", line) for line in lines)):
         parse(shlex.split(found[1], comments=True))
