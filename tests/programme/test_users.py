@@ -14,20 +14,12 @@ from meritfair.core.errors import InputError
 from meritfair.programme import passwords, user_rows
 from meritfair.programme.storage.store import Store, StoreError
 from meritfair.programme.users import Caller, Role, SignInError, Users
+from programme.quick_hashes import quick_hashes as quick_hashes
 from programme.writers import make
 
 PASSWORD = "correct horse"
 Change = Callable[[], None]
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use the least work for hashes; what is tested here does not depend on it."""
-    from argon2 import PasswordHasher
-
-    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(passwords, "_hasher", lambda: hasher)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_hashes")]
 
 
 @pytest.fixture

@@ -33,10 +33,13 @@ def create_app(settings: ServerSettings) -> FastAPI:
     pages.install(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     answer_errors(app)
-    app.add_middleware(LimitingBodies, most=settings.max_body)
+    app.add_middleware(
+        LimitingBodies, most=settings.max_body, unknown=settings.max_body if settings.demo else 64 * 1024
+    )
     app.add_middleware(SpeakingTheReadersLanguage)
     app.add_middleware(SecurityHeaders, secure=settings.secure)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*settings.hosts], www_redirect=False)
+    hosts = [f"[{host}]" if ":" in host else host for host in settings.hosts]
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
     return app
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -39,29 +40,41 @@ class SecurityHeaders:
         await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
 
 
-class TooLargeError(Exception):
+class TooLargeError(HTTPException):
     """A request has more bytes than it may."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(413, f"a request has at most {most:,} bytes")
 
 
 class LimitingBodies:
-    """Middleware: refuses requests that are too large, whatever their header says."""
+    """Middleware: refuses requests that are too large, whatever their header says.
 
-    def __init__(self, app: ASGIApp, *, most: int) -> None:
-        self._app, self._most = app, most
+    Parameters
+    ----------
+    most : int
+        Bytes.
+    unknown : int
+        Bytes of a request that shows neither a token nor a session: enough to sign in.
+    """
+
+    def __init__(self, app: ASGIApp, *, most: int, unknown: int) -> None:
+        self._app, self._most, self._unknown = app, most, unknown
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, unless it is too large."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        seen, started = 0, False
+        headers, seen, started = Headers(scope=scope), 0, False
+        most = self._most if "authorization" in headers or "cookie" in headers else min(self._most, self._unknown)
 
         async def counted() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
-            if seen > self._most:
-                raise TooLargeError
+            if seen > most:
+                raise TooLargeError(most)
             return message
 
         async def noted(message: Message) -> None:
@@ -69,17 +82,13 @@ class LimitingBodies:
             started = True
             await send(message)
 
-        said = Headers(scope=scope).get("content-length", "0")
+        said = headers.get("content-length", "0")
         try:
-            if said.isdigit() and int(said) > self._most:
-                raise TooLargeError
+            if said.isdigit() and int(said) > most:
+                raise TooLargeError(most)
             await self._app(scope, counted, noted)
-        except TooLargeError:
+        except TooLargeError as error:
             if started:
                 raise
-            problem = {
-                "title": "Content Too Large",
-                "status": 413,
-                "detail": f"a request has at most {self._most} bytes",
-            }
+            problem = {"type": "about:blank", "title": "Content Too Large", "status": 413, "detail": error.detail}
             await JSONResponse(problem, 413, media_type="application/problem+json")(scope, receive, send)
