@@ -7,6 +7,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 import meritfair
 from meritfair.web import api, pages
+from meritfair.web.api.metrics import CountingRequests
 from meritfair.web.errors import answer_errors
 from meritfair.web.files import StaticFiles
 from meritfair.web.frame import Frame
@@ -40,6 +41,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     app.add_middleware(SecurityHeaders, secure=settings.secure)
     hosts = [f"[{host}]" if ":" in host else host for host in settings.hosts]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
+    app.add_middleware(CountingRequests, metrics=app.state.metrics)  # around all others: it sees every answer
     return app
 
 

@@ -20,7 +20,7 @@ def install(app: FastAPI) -> None:
     for router in ROUTERS:
         app.include_router(router)
     app.add_exception_handler(NotModifiedError, _not_modified)
-    metrics.install(app, frame)
+    app.state.metrics = metrics.Metrics(frame.settings, frame.reader)
     describe(app, ROUTERS)
 
 

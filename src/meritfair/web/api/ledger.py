@@ -35,5 +35,10 @@ def list_entries(
 def get_head(looking: Annotated[Looking, looks(Role.VIEWER)]) -> HeadShown:
     """Return the hash of the last entry. Whoever keeps it can tell if anything before it is ever changed."""
     snapshot = looking.snapshot
-    values = {name: vars(snapshot)[name] for name in ("identity", "entries", "time", "head")}
-    return HeadShown(programme=snapshot.name, **values)
+    return HeadShown(
+        programme=snapshot.name,
+        identity=snapshot.identity,
+        entries=snapshot.entries,
+        time=snapshot.time,
+        head=snapshot.head,
+    )

@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Request, Response, Security
+from fastapi import APIRouter, Request, Response, Security
 from fastapi.security import HTTPAuthorizationCredentials
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,7 +26,7 @@ from meritfair.programme.reading import Reader
 from meritfair.web.access import SignInNeededError
 from meritfair.web.api.dependencies import BEARER
 from meritfair.web.api.description import problems
-from meritfair.web.frame import Frame, frame_of
+from meritfair.web.frame import frame_of
 from meritfair.web.settings import ServerSettings
 
 router = APIRouter(tags=["operations"])
@@ -131,12 +131,6 @@ class CountingRequests:
         finally:
             route = getattr(scope.get("route"), "path", "") or "none"
             self._metrics.count(scope["method"], route, status, time.perf_counter() - began)
-
-
-def install(app: FastAPI, frame: Frame) -> None:
-    """Count what the application answers."""
-    app.state.metrics = Metrics(frame.settings, frame.reader)
-    app.add_middleware(CountingRequests, metrics=app.state.metrics)
 
 
 @router.get(
