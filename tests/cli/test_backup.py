@@ -344,3 +344,26 @@ def test_an_empty_store(command: Command) -> None:
     mf.programme.Store("store.db").close()
     assert "There is no programme in it yet." in command("backup", "copy.db", "--store", "store.db").out
     assert json.loads(command("restore", "copy.db", "--store", "new.db", "--json").out)["programmes"] == []
+
+
+@pytest.mark.slow
+def test_stores_with_a_write_ahead_log(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("meritfair.programme.storage.database.WAL_SINCE", (3, 0, 0))
+    made = clinic("store.db")
+    assert look_at(Database("store.db")).settings["journal_mode"] == "wal"
+    first = head_of("store.db")
+    with closing(sqlite3.connect("store.db", isolation_level=None)) as reader:  # keeps the log from being taken in
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM entry").fetchone()
+        made.programme.enrol(People(["late"], ["north"]), by="Ada")
+        later = head_of("store.db")
+        saved = json.loads(command("backup", "copy.db", "--store", "store.db", "--json").out)
+        assert saved["programmes"][0]["head"] == later != first  # what is in the log alone is in the backup
+        reader.execute("COMMIT")
+        made.programme.enrol(People(["later"], ["north"]), by="Ada")
+        assert command("restore", "copy.db", "--store", "store.db", "--replace").code == 0
+        assert reader.execute("SELECT head FROM programme").fetchone() == (bytes.fromhex(later),)
+    assert head_of("store.db") == later
+    assert mf.programme.open("store.db").verify(heads=[first]).whole
+    assert command("doctor", "--store", "store.db", "--json").code == 0
+    assert not list(Path().glob("copy.db-*"))
