@@ -30,6 +30,7 @@ from web.server import RunningServer, children_of, own_environment, running_serv
 
 pytestmark = pytest.mark.slow
 
+KILLS = 4
 DATA = Path(__file__).parents[1] / "data"
 
 
@@ -231,16 +232,16 @@ def test_a_retry_after_a_worker_was_killed_in_mid_request_has_one_effect(store_u
         drawn = _retried(client, "POST", "/programmes/calls/rounds", "draw", {})
         number = drawn.json()["number"]
         with ThreadPoolExecutor(2) as pool:
-            for place in range(8):
+            for place in range(KILLS):
                 body = {"outcomes": [{"id": f"p{place}", "state": place % 2}]}
                 sent = pool.submit(
                     _retried, client, "POST", f"/programmes/calls/rounds/{number}/outcomes", f"k{place}", body
                 )
-                time.sleep(0.004 * place)
+                time.sleep(0.008 * place)
                 for pid in server.workers()[:2]:
                     os.kill(pid, signal.SIGKILL)
                 assert sent.result(60).status_code in (200, 201)
-    assert len(reports_of(programme)) == 8
+    assert len(reports_of(programme)) == KILLS
     assert programme.verify().whole
 
 
