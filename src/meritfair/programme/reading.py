@@ -8,6 +8,7 @@ disturbed by others who write.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -18,7 +19,7 @@ import numpy as np
 from meritfair.core.arrays import IntArray
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.ledger_cache import ByteCache, LedgerCache
-from meritfair.programme.listing import Listing, PeoplePage, PeopleQuery
+from meritfair.programme.listing import Listing, PeoplePage, PeopleQuery, PersonLine, lines_of
 from meritfair.programme.loaded import LoadedProgramme
 from meritfair.programme.programme import Programme
 from meritfair.programme.rounds import Round, committed, read_round
@@ -29,6 +30,8 @@ from meritfair.programme.storage.store import Session, Store
 from meritfair.programme.view import Texts
 
 if TYPE_CHECKING:
+    from meritfair.programme.showing.change_preview import ChangePreview
+    from meritfair.programme.showing.happenings import Change
     from meritfair.programme.showing.person import PersonReport
 
 
@@ -165,6 +168,10 @@ class Snapshot:
         """Return a page of the list of people."""
         return self._listing.page(self._loaded.state, self._loaded.roster, query)
 
+    def lines(self, numbers: Sequence[int]) -> tuple[PersonLine, ...]:
+        """Return the lines of some people, by their numbers in the ledger."""
+        return lines_of(self._loaded.state, self._loaded.roster, np.asarray(numbers, np.int64))
+
     def person(self, number: int, round: int | None = None) -> PersonReport:  # noqa: A002
         """Return why someone was drawn or not, by their number in the ledger: as known now, or after a round."""
         from meritfair.programme.showing.person import person_of
@@ -174,6 +181,23 @@ class Snapshot:
     def number_of(self, id: str) -> int:  # noqa: A002
         """Return the number of someone in the ledger; refuse an id that is not known."""
         return int(self._loaded.numbers([id])[0])
+
+    def ids(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the ids of participants by their numbers in the ledger; those who are erased have none."""
+        known = self._loaded.texts(list(numbers))
+        return {number: known[number].id if number in known else f"participant {number}" for number in numbers}
+
+    def changes(self) -> list[Change]:
+        """Return all changes of settings, from the first on."""
+        from meritfair.programme.showing.happenings import changes_of
+
+        return changes_of(self._loaded)
+
+    def preview_change(self, settings: Settings) -> ChangePreview:
+        """Return what other settings would do to the next draw."""
+        from meritfair.programme.showing.change_preview import preview_change
+
+        return preview_change(self._loaded, settings)
 
     def entry_lines(self, start: int, stop: int) -> tuple[EntryLine, ...]:
         """Return the entries from `start` on, before `stop`, in one line each."""

@@ -58,9 +58,10 @@ class Chart:
     x_label, y_label : str
     unit : str
         What follows numbers, such as ``%``.
-    kind : {"lines", "bars", "histogram"}
+    kind : {"lines", "bars", "intervals", "histogram"}
+        Intervals are points with a bar from low to high.
     names : sequence of str
-        What stands below bars, instead of numbers.
+        What stands below bars and intervals, instead of numbers.
     levels : sequence of (str, float)
         Lines across, such as the slack.
     powers : bool

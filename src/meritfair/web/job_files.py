@@ -135,6 +135,11 @@ class JobFiles:
         found = [each for each in self.all() if each.state == "done" and each.is_like(job)]
         return self.read(max(found, key=lambda each: (each.entries, each.ended)).id) if found else None
 
+    def recent(self, kind: str, identity: str) -> Job | None:
+        """Return the job of a kind that was asked last."""
+        found = [each for each in self.all() if (each.kind, each.identity) == (kind, identity)]
+        return self.read(found[-1].id) if found else None
+
     def update(self, job: Job) -> None:
         """Write how far a job is."""
         _write(self.folder / job.id / "status.json", _status(job))

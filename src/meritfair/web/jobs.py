@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from meritfair.core.checks import check_known
+from meritfair.core.errors import InputError
 from meritfair.programme.storage.store import Store
 from meritfair.web.job_files import Job as Job
 from meritfair.web.job_files import JobFiles
@@ -27,6 +28,7 @@ from meritfair.web.job_kinds import KINDS
 from meritfair.web.job_work import Worker
 from meritfair.web.settings import ServerSettings
 
+MOST_WAITING = 30
 _IDLE = 30.0  # seconds after which a thread without work ends
 
 
@@ -76,6 +78,7 @@ class Jobs:
         if there is not None and (there.state != "failed" or not again):
             job = there
         else:
+            self._check_room()
             self._files.add(job)
         if job.state != "waiting":
             return job
@@ -94,6 +97,11 @@ class Jobs:
         like = self._new(kind, programme, arguments or {})
         return self._files.latest_like(like)
 
+    def recent(self, kind: str, programme: str) -> Job | None:
+        """Return the job of a kind that was asked last, whatever its arguments and however far it is."""
+        identity = self._new(kind, programme, {}).identity
+        return self._files.recent(kind, identity)
+
     def path(self, job: Job) -> Path:
         """Return the file that a job has made."""
         return self._files.folder / job.id / job.file
@@ -110,6 +118,11 @@ class Jobs:
         return Job(
             id_, kind, programme, head, identity=identity, arguments=arguments, entries=entries, asked=time.time()
         )
+
+    def _check_room(self) -> None:
+        waiting = sum(each.state == "waiting" for each in self._files.all())
+        if waiting >= MOST_WAITING:
+            raise InputError(f"{waiting} other things are waiting to be worked out: try again in a few minutes")
 
     def _begin(self) -> None:
         """Let the thread know that there is work, if there is no process for it."""

@@ -15,6 +15,7 @@ import numpy as np
 from meritfair.programme.showing import report_words as words
 from meritfair.programme.showing.happenings import policy_words
 from meritfair.programme.showing.report import ProgrammeReport
+from meritfair.programme.showing.report_figure import shown_groups
 
 _MOST_LOOKS = 200  # rounds that a chart shows
 _MOST_PEOPLE = 15
@@ -52,8 +53,11 @@ def board_values(report: ProgrammeReport) -> dict[str, Any]:
     values = {name: value for name, value in report.to_dict().items() if name not in ("people", "verdict")}
     return values | {
         "has_groups": report.has_groups,
+        "rates": _rates(report),
+        "moved": _moved(report),
         "slack": report.audit.slack,
         "violated": report.audit.overall.violated,
+        "proof": -math.log10(report.alpha),
         "course": _course(report),
         "accounts": _accounts(report),
         "waits": _waits(report),
@@ -74,6 +78,20 @@ def people_columns(report: ProgrammeReport) -> dict[str, list[Any]]:
     }
 
 
+def _rates(report: ProgrammeReport) -> dict[str, list[Any]]:
+    """Return by group what was due, given, drawn and reached in 100 rounds of one person, as charts show it."""
+    table, places = report.groups, shown_groups(report)
+    rounds = np.maximum(1, table.rounds[places])
+    names = ("due", "given", "drawn", "reached")
+    rates = {name: (100 * vars(table)[name][places] / rounds).tolist() for name in names}
+    return {"group": [table.names[k] for k in places], **rates}
+
+
+def _moved(report: ProgrammeReport) -> dict[str, float]:
+    """Return for each group its part of those reached less its part of the draws that were reported on."""
+    return dict(zip(report.groups.names, words.shifts(report).tolist(), strict=True))
+
+
 def _course(report: ProgrammeReport) -> dict[str, list[Any]]:
     """Return by round the evidence, as a power of ten, and the range of all accounts."""
     length = len(report.audit.rounds)
@@ -92,7 +110,8 @@ def _accounts(report: ProgrammeReport) -> dict[str, Any]:
     far = max(float(np.abs(known.account).max()), slack or 0.0) or 1.0
     people, edges = np.histogram(known.account, np.linspace(-far, far, _BARS + 1))
     beyond = int((known.beyond > 0).sum())
-    return {"edges": edges.tolist(), "people": people.tolist(), "beyond": beyond, "everyone": len(known.number)}
+    middles = ((edges[1:] + edges[:-1]) / 2).tolist()
+    return {"edges": edges.tolist(), "middles": middles, "people": people.tolist(), "beyond": beyond}
 
 
 def _waits(report: ProgrammeReport) -> list[dict[str, Any]]:

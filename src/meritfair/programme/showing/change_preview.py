@@ -13,7 +13,7 @@ from meritfair.programme.planning import PlannedRound, plan_round, unknown_state
 from meritfair.programme.settings import Settings
 from meritfair.programme.showing.happenings import differences
 from meritfair.programme.showing.report import groups_of
-from meritfair.programme.work import Work
+from meritfair.programme.view import ProgrammeView
 
 _MOST_PEOPLE = 10
 
@@ -59,25 +59,25 @@ class ChangePreview:
     people: tuple[tuple[int, float, float], ...]
 
 
-def preview_change(work: Work, new: Settings) -> ChangePreview:
+def preview_change(view: ProgrammeView, new: Settings) -> ChangePreview:
     """Return what other settings would do to the next draw; nothing is changed or kept.
 
     Parameters
     ----------
-    work : Work
+    view : ProgrammeView
     new : Settings
         Those that would hold from the next round on.
     """
-    state, old = work.state, work.state.settings
+    state, old = view.state, view.state.settings
     what = differences(old, new)
-    before = _planned(work, old)
-    after = _planned(work, new) if what else before
+    before = _planned(view, old)
+    after = _planned(view, new) if what else before
     now, then = (_due(each, state.people) for each in (before, after))
     return ChangePreview(
         what=tuple(what),
         round=state.summary.round + 1,
         budget=(sum(before.budgets), sum(after.budgets)),
-        groups=_groups(work, before.number, now, then),
+        groups=_groups(view, before.number, now, then),
         least=_ends(now, then, before.number, np.min),
         most=_ends(now, then, before.number, np.max),
         moved=_moved(now, then),
@@ -85,9 +85,9 @@ def preview_change(work: Work, new: Settings) -> ChangePreview:
     )
 
 
-def _planned(work: Work, settings: Settings) -> PlannedRound:
-    state, own = work.state.with_settings(settings), (None,) * len(settings.parts)
-    return plan_round(state, work.identity, unknown_states(state.people), own)
+def _planned(view: ProgrammeView, settings: Settings) -> PlannedRound:
+    state, own = view.state.with_settings(settings), (None,) * len(settings.parts)
+    return plan_round(state, view.identity, unknown_states(state.people), own)
 
 
 def _due(planned: PlannedRound, people: int) -> FloatArray:
@@ -96,8 +96,8 @@ def _due(planned: PlannedRound, people: int) -> FloatArray:
     return due
 
 
-def _groups(work: Work, numbers: IntArray, now: FloatArray, then: FloatArray) -> tuple[GroupShift, ...]:
-    names, group = groups_of(work)
+def _groups(view: ProgrammeView, numbers: IntArray, now: FloatArray, then: FloatArray) -> tuple[GroupShift, ...]:
+    names, group = groups_of(view)
     own = group[numbers]
     size = len(names)
     people = np.bincount(own, minlength=size)

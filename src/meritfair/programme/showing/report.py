@@ -32,6 +32,7 @@ from meritfair.programme.showing.trial_tables import TrialTables, trial_tables
 from meritfair.programme.showing.waits import allowing_for
 from meritfair.programme.state import CLOSED
 from meritfair.programme.verifying import Verification
+from meritfair.programme.view import ProgrammeView
 from meritfair.programme.work import Work, versions
 
 NO_GROUP = "(none)"
@@ -263,11 +264,11 @@ def report_of(work: Work, *, alpha: float = 0.05, verification: Verification | N
     )
 
 
-def groups_of(work: Work) -> tuple[list[str], IntArray]:
+def groups_of(view: ProgrammeView) -> tuple[list[str], IntArray]:
     """Return the groups that there are, and which of them each participant belongs to; one of all if there are none."""
-    if not work.state.summary.levels.get("group"):
-        return ["all"], np.zeros(work.state.people, np.int64)
-    texts = [text or NO_GROUP for text in work.state.texts("group")]
+    if not view.state.summary.levels.get("group"):
+        return ["all"], np.zeros(view.state.people, np.int64)
+    texts = [text or NO_GROUP for text in view.state.texts("group")]
     names = sorted(set(texts), key=lambda text: (text == NO_GROUP, text))
     places = {name: place for place, name in enumerate(names)}
     return names, np.array([places[text] for text in texts], np.int64)

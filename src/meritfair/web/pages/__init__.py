@@ -5,7 +5,22 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, FastAPI
 
 from meritfair.web.access import check_csrf
-from meritfair.web.pages import demo, me, people, programmes, rounds, sign_in, uploads, users
+from meritfair.web.pages import (
+    demo,
+    fairness,
+    learning,
+    ledger,
+    me,
+    people,
+    person,
+    programmes,
+    rounds,
+    settings,
+    sign_in,
+    uploads,
+    users,
+    working,
+)
 
 MODULES: tuple[APIRouter, ...] = (
     me.router,
@@ -14,6 +29,12 @@ MODULES: tuple[APIRouter, ...] = (
     uploads.router,  # before those with a number in the same place
     rounds.router,
     people.router,
+    person.router,
+    fairness.router,
+    learning.router,
+    ledger.router,
+    settings.router,
+    working.router,
     demo.router,
 )
 

@@ -50,7 +50,7 @@
     const base = { stroke: color("--ink-soft"), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
     const grid = { stroke: color("--grid"), width: 1 };
     const x = { ...base, grid: { show: false }, ticks: { show: false }, label: spec.x_label || undefined, labelSize: 20, size: 30 };
-    if (spec.kind === "bars") {
+    if (spec.names.length) {
       const room = Math.floor((width - 60) / Math.max(1, spec.names.length) / 7);
       x.splits = () => spec.names.map((_, place) => place);
       x.values = () => spec.names.map((name) => short(name, Math.max(2, room)));
@@ -68,7 +68,7 @@
   }
 
   function range(spec) {
-    const bars = spec.kind !== "lines";
+    const bars = spec.kind === "bars" || spec.kind === "histogram";
     let values = spec.levels.map((level) => level.value);
     for (const curve of spec.curves) {
       for (const part of [curve.values, curve.low, curve.high]) values = values.concat(part || []);
@@ -81,11 +81,11 @@
   }
 
   function series(spec) {
-    const found = [{ label: spec.x_label || "", value: (_, value) => (value === null || value === undefined ? "\u2013" : spec.kind === "bars" ? spec.names[value] || "" : written(value, "")) }];
+    const found = [{ label: spec.x_label || "", value: (_, value) => (value === null || value === undefined ? "\u2013" : spec.names.length ? spec.names[value] || "" : written(value, "")) }];
     const data = [spec.x], bands = [];
     for (const curve of spec.curves) {
       const name = "--series-" + curve.color;
-      if (curve.low && curve.high) {
+      if (curve.low && curve.high && spec.kind === "lines") {
         for (const edge of [curve.high, curve.low]) {
           found.push({ label: "", class: "band-edge", stroke: "transparent", width: 0, points: { show: false }, paths: curve.step ? uPlot.paths.stepped({ align: 1 }) : undefined });
           data.push(edge);
@@ -131,6 +131,30 @@
     };
   }
 
+  function intervals(spec) {
+    return (plot) => {
+      const { ctx } = plot, unit = devicePixelRatio;
+      ctx.save();
+      spec.curves.forEach((curve, place) => {
+        const aside = (place - (spec.curves.length - 1) / 2) * 14 * unit;
+        ctx.strokeStyle = ctx.fillStyle = color("--series-" + curve.color);
+        ctx.lineWidth = 3 * unit;
+        curve.values.forEach((value, at) => {
+          if (value === null) return;
+          const x = plot.valToPos(spec.x[at], "x", true) + aside, y = (given) => plot.valToPos(given, "y", true);
+          ctx.beginPath();
+          ctx.moveTo(x, y(curve.low[at]));
+          ctx.lineTo(x, y(curve.high[at]));
+          ctx.stroke();
+          ctx.beginPath();
+          ctx.arc(x, y(value), 6 * unit, 0, 2 * Math.PI);
+          ctx.fill();
+        });
+      });
+      ctx.restore();
+    };
+  }
+
   function levels(spec) {
     return (plot) => {
       const { ctx, bbox } = plot, along = spec.kind === "histogram";
@@ -157,7 +181,7 @@
 
   function options(spec, width) {
     const made = series(spec), [low, high] = range(spec), first = spec.x[0], last = spec.x[spec.x.length - 1];
-    const half = spec.kind === "lines" ? (first === last ? 0.5 : 0) : spec.kind === "bars" ? 0.5 : ((last - first) / Math.max(1, spec.x.length - 1)) / 2 || 0.5;
+    const half = spec.kind === "lines" ? (first === last ? 0.5 : 0) : spec.names.length ? 0.5 : ((last - first) / Math.max(1, spec.x.length - 1)) / 2 || 0.5;
     const ends = [first - half, last + half];
     if (spec.kind === "histogram") {
       for (const level of spec.levels) { ends[0] = Math.min(ends[0], level.value - half); ends[1] = Math.max(ends[1], level.value + half); }
@@ -170,7 +194,7 @@
       legend: { live: true },
       cursor: { drag: { x: false, y: false }, points: { show: spec.kind === "lines" }, y: false },
       hooks: {
-        drawAxes: spec.kind === "lines" ? [] : [bars(spec)],
+        drawAxes: spec.kind === "lines" ? [] : [spec.kind === "intervals" ? intervals(spec) : bars(spec)],
         draw: [levels(spec)],
       },
     }, made.data];

@@ -1,0 +1,191 @@
+"""Whether the programme was fair: due against given against drawn against reached, accounts, waits, evidence."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from meritfair.core.language import _
+from meritfair.programme.reading import Snapshot
+from meritfair.programme.users import Role
+from meritfair.web.access import Here, needs
+from meritfair.web.charts import Chart, Curve
+from meritfair.web.pages.answers import go
+from meritfair.web.pages.working import Work, work_of
+from meritfair.web.rendering import number, page, signed
+
+router = APIRouter()
+Viewer = Annotated[Here, needs(Role.VIEWER)]
+_COLUMNS = ("group", "people", "rounds", "due", "given", "drawn", "reached", "not_reached", "not_reported", "overrides")
+
+
+def is_drawn(look: Snapshot) -> bool:
+    """Return whether there was a draw yet."""
+    return look.status.round > (look.status.phase == "committed")
+
+
+@router.get("/p/{programme}/fairness")
+def show_fairness(here: Viewer) -> Response:
+    """Show the audit for the board."""
+    look = here.look()
+    if not is_drawn(look):
+        return page(here, "no_draw.html", look=look, title=_("Fairness"))
+    work = work_of(here, "report")
+    values = _values(here, look, work) if work.result is not None else {}
+    return page(here, "fairness.html", work=work, look=look, board=here.frame.jobs.recent("board", here.name), **values)
+
+
+@router.get("/p/{programme}/fairness/groups.csv")
+def groups_csv(here: Viewer) -> Response:
+    """Hand out the sums by group as a table."""
+    found = work_of(here, "report").result
+    if found is None:
+        return go(here, "p", here.name, "fairness")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(found["groups"])
+    headers = {"Content-Disposition": 'attachment; filename="groups.csv"'}
+    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+@router.post("/p/{programme}/fairness/board")
+def make_board(here: Viewer) -> Response:
+    """Have the page for the board written."""
+    here.frame.jobs.ask("board", here.name, again=True)
+    return go(here, "p", here.name, "fairness")
+
+
+def _values(here: Here, look: Snapshot, work: Work) -> dict[str, Any]:
+    result = work.result or {}
+    return {
+        "found": result,
+        "words": work.words(),
+        "waits": _waits(here, look, result),
+        "charts": {
+            "groups": groups_chart(result),
+            "accounts": accounts_chart(result),
+            "evidence": evidence_chart(result),
+            "range": range_chart(result),
+        },
+    }
+
+
+def _waits(here: Here, look: Snapshot, found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the least likely waits, with who it was for those who may know."""
+    if not here.may(Role.AUDITOR):
+        return list(found["waits"])
+    ids = look.ids([row["number"] for row in found["waits"]])
+    return [{**row, "id": ids[row["number"]]} for row in found["waits"]]
+
+
+def groups_chart(found: dict[str, Any]) -> Chart:
+    """Return what each group was due, given, drawn and reached."""
+    rates = found["rates"]
+    names = {"due": (_("due"), 6), "given": (_("given"), 3), "drawn": (_("drawn"), 1), "reached": (_("reached"), 2)}
+    return Chart(
+        "groups",
+        _("Due, given, drawn and reached, in 100 rounds of one person"),
+        x=list(range(len(rates["group"]))),
+        names=rates["group"],
+        curves=[Curve(name, rates[key], color=color) for key, (name, color) in names.items()],
+        headings=[
+            _("group") if found["has_groups"] else _("who"),
+            _("people"),
+            _("due, in draws"),
+            _("given"),
+            _("drawn"),
+            _("reached"),
+            _("drawn less due"),
+        ],
+        rows=[
+            [
+                row["group"],
+                number(row["people"]),
+                number(row["due"], 1),
+                number(row["given"], 1),
+                number(row["drawn"]),
+                number(row["reached"]),
+                signed(row["drawn"] - row["due"], 1),
+            ]
+            for row in found["groups"]
+        ],
+        kind="bars",
+        note=_(
+            "Groups may be due different amounts, since people gain differently from a call. Within a group the four "
+            "should be alike, but for chance. The table has the sums over all rounds."
+        ),
+    )
+
+
+def accounts_chart(found: dict[str, Any]) -> Chart:
+    """Return how many people have which account now."""
+    accounts, slack = found["accounts"], found["slack"]
+    edges = accounts["edges"]
+    rows = [
+        [_("{low} to {high}").format(low=signed(low), high=signed(high)), number(people)]
+        for low, high, people in zip(edges, edges[1:], accounts["people"], strict=False)
+        if people
+    ]
+    return Chart(
+        "accounts",
+        _("Accounts now"),
+        x=accounts["middles"],
+        curves=[Curve(_("people"), accounts["people"])],
+        headings=[_("account, in draws"), _("people")],
+        rows=rows,
+        x_label=_("draws still owed"),
+        y_label=_("people"),
+        kind="histogram",
+        levels=[] if slack is None else [(_("slack"), slack), ("", -slack)],
+        whole=False,
+        note=_("What was due less what was given. The dashed lines are the slack, which no account should leave."),
+    )
+
+
+def evidence_chart(found: dict[str, Any]) -> Chart:
+    """Return how the evidence against the draws went."""
+    course = found["course"]
+    return Chart(
+        "evidence",
+        _("Evidence against the draws"),
+        x=course["round"],
+        curves=[Curve(_("evidence"), course["evidence"])],
+        headings=[_("up to round"), _("evidence")],
+        rows=[
+            [str(round_), number(10**power, 2)]
+            for round_, power in zip(course["round"], course["evidence"], strict=True)
+        ],
+        x_label=_("round"),
+        y_label=_("evidence"),
+        levels=[(_("proof of unfair draws"), found["proof"])],
+        powers=True,
+        note=_("It starts at 1. Fair draws hardly ever reach the dashed line, however often one looks."),
+    )
+
+
+def range_chart(found: dict[str, Any]) -> Chart:
+    """Return the range of all accounts after each round."""
+    course, slack = found["course"], found["slack"]
+    low, high = course["least_account"], course["largest_account"]
+    return Chart(
+        "range",
+        _("Range of all accounts"),
+        x=course["round"],
+        curves=[
+            Curve(_("farthest behind"), high, low, high, color=1, step=True),
+            Curve(_("farthest ahead"), low, color=2, step=True),
+        ],
+        headings=[_("after round"), _("farthest ahead"), _("farthest behind")],
+        rows=[
+            [str(round_), signed(least), signed(most)]
+            for round_, least, most in zip(course["round"], low, high, strict=True)
+        ],
+        x_label=_("round"),
+        y_label=_("draws owed"),
+        levels=[] if slack is None else [(_("slack"), slack), ("", -slack)],
+    )

@@ -1,0 +1,308 @@
+"""Settings of a programme: what is in force, what a change would do, and its entry; and the end of the programme."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Query
+from starlette.responses import Response
+
+from meritfair.core.errors import InputError
+from meritfair.core.language import _
+from meritfair.model.rules import Rules, budget_text
+from meritfair.policies.merit_fair import MeritFair
+from meritfair.programme.reading import Snapshot
+from meritfair.programme.settings import Part, Settings
+from meritfair.programme.showing.change_preview import ChangePreview
+from meritfair.programme.users import Role
+from meritfair.web.access import Here, needs
+from meritfair.web.charts import Chart, Curve
+from meritfair.web.job_files import Job
+from meritfair.web.pages.answers import go, new_key
+from meritfair.web.pages.whatif import whatif_chart
+from meritfair.web.rendering import number, page, path, percent, signed
+
+router = APIRouter()
+Viewer = Annotated[Here, needs(Role.VIEWER)]
+Admin = Annotated[Here, needs(Role.ADMIN)]
+Text = Annotated[str, Form(max_length=2000)]
+_AHEAD = 26  # rounds that a what-if plays
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a form asks for, as it was typed.
+
+    Attributes
+    ----------
+    part, budget, floor, slack, policy, cooldown, warmup : str
+        Empty where nothing is to change.
+    once, accrue : str
+        ``on`` or empty.
+    """
+
+    part: str = ""
+    budget: str = ""
+    floor: str = ""
+    slack: str = ""
+    policy: str = ""
+    cooldown: str = ""
+    warmup: str = ""
+    once: str = ""
+    accrue: str = ""
+
+    def settings(self, now: Settings) -> Settings:
+        """Return the settings with this change."""
+        part = _part(now, self.part)
+        return now.changed(
+            part.name,
+            budget=_cycle(self.budget),
+            policy=self._policy(part),
+            floor=_number(_("floor"), self.floor),
+            rules=Rules(
+                _whole(_("cool-down"), self.cooldown, now.rules.cooldown),
+                _whole(_("warm-up"), self.warmup, now.rules.warmup),
+                bool(self.once),
+                bool(self.accrue),
+            ),
+        )
+
+    def _policy(self, part: Part) -> Any:
+        if self.policy.strip() and self.policy.strip() != part.policy.name:
+            return self.policy.strip()
+        slack = _number(_("slack"), self.slack)
+        if slack is None or not isinstance(part.policy, MeritFair) or slack == part.policy.slack:
+            return None
+        return dataclasses.replace(part.policy, slack=slack)
+
+
+Short = Annotated[str, Query(max_length=300)]
+ShortField = Annotated[str, Form(max_length=300)]
+
+
+def _asked(
+    part: Short = "",
+    budget: Short = "",
+    floor: Short = "",
+    slack: Short = "",
+    policy: Short = "",
+    cooldown: Short = "",
+    warmup: Short = "",
+    once: Short = "",
+    accrue: Short = "",
+) -> Wanted:
+    return Wanted(part, budget, floor, slack, policy, cooldown, warmup, once, accrue)
+
+
+def _sent(
+    part: ShortField = "",
+    budget: ShortField = "",
+    floor: ShortField = "",
+    slack: ShortField = "",
+    policy: ShortField = "",
+    cooldown: ShortField = "",
+    warmup: ShortField = "",
+    once: ShortField = "",
+    accrue: ShortField = "",
+) -> Wanted:
+    return Wanted(part, budget, floor, slack, policy, cooldown, warmup, once, accrue)
+
+
+@router.get("/p/{programme}/settings")
+def show_settings(here: Viewer, did: str = "") -> Response:
+    """Show what is in force, and how it came to be."""
+    return _show(here, here.look(), did=did)
+
+
+@router.get("/p/{programme}/settings/preview")
+def preview(here: Admin, wanted: Annotated[Wanted, Depends(_asked)]) -> Response:
+    """Show what a change would do, before it is made."""
+    return _preview(here, wanted)
+
+
+@router.post("/p/{programme}/settings/change")
+def change(here: Admin, wanted: Annotated[Wanted, Depends(_sent)], key: Text, reason: Text = "") -> Response:
+    """Enter a change of settings."""
+    if not reason.strip():
+        return _preview(here, wanted, _("A change needs a reason: it is kept in the ledger, with your name."))
+    new = wanted.settings(here.look().settings)
+    part = _part(new, wanted.part)
+    here.programme.change(
+        budget=list(part.budget),
+        policy=part.policy,
+        floor=part.floor,
+        rules=new.rules,
+        part=part.name,
+        reason=reason,
+        by=here.by,
+        key=key,
+    )
+    return go(here, "p", here.name, "settings", did="changed")
+
+
+@router.post("/p/{programme}/settings/end")
+def end(here: Admin, key: Text, typed: Text = "") -> Response:
+    """End the programme, and publish its secret."""
+    if typed.strip() != here.name:
+        problem = _("The programme has not ended: what you typed is not its name.")
+        return _show(here, here.look(), problem=problem, status=422)
+    here.programme.end(by=here.by, key=key)
+    return go(here, "p", here.name, "settings", did="ended")
+
+
+def _show(here: Here, look: Snapshot, *, did: str = "", problem: str = "", status: int = 200) -> Response:
+    said = {
+        "changed": _("The change is entered. It holds from the next round on."),
+        "ended": _("The programme has ended. Its secret is in the ledger now, so anyone can check all draws."),
+    }
+    return page(
+        here,
+        "settings.html",
+        status=status,
+        look=look,
+        parts=[part_facts(each) for each in look.settings.parts],
+        rules=rule_words(look.settings.rules),
+        changes=look.changes()[::-1],
+        said=said.get(did, ""),
+        problem=problem,
+        new_key=new_key,
+        budget_text=budget_text,
+        is_merit_fair=[isinstance(each.policy, MeritFair) for each in look.settings.parts],
+    )
+
+
+def _preview(here: Here, wanted: Wanted, problem: str = "") -> Response:
+    look = here.look()
+    try:
+        new = wanted.settings(look.settings)
+        shown = look.preview_change(new)
+    except InputError as error:
+        return _show(here, look, problem=str(error), status=422)
+    ids = look.ids([number for number, _now, _then in shown.people])
+    return page(
+        here,
+        "settings_preview.html",
+        status=422 if problem else 200,
+        look=look,
+        shown=shown,
+        wanted=dataclasses.asdict(wanted),
+        chart=groups_chart(shown) if len(shown.groups) > 1 else None,
+        people=[(number, ids[number], now, then) for number, now, then in shown.people],
+        job=_whatif(here, look.settings, new, wanted.part) if shown.what and look.status.round else None,
+        problem=problem,
+        whatif_chart=whatif_chart,
+        new_key=new_key,
+        back=path("p", here.name, "settings"),
+    )
+
+
+def _whatif(here: Here, old: Settings, new: Settings, name: str) -> Job | None:
+    """Return the job that says what would come of a change; None where only rules change, or in a trial."""
+    before, after = _part(old, name), _part(new, name)
+    if before == after or len(old.parts) > 1:
+        return None
+    budgets = sorted({max(1, round(sum(each.budget) / len(each.budget))) for each in (before, after)})
+    arguments: dict[str, Any] = {"budgets": budgets, "rounds": _AHEAD, "extrapolate": False}
+    if dataclasses.replace(after, budget=before.budget) != before:
+        arguments["change"] = after.body()
+    return here.frame.jobs.ask("whatif", here.name, arguments)
+
+
+# ---- words
+
+
+def part_facts(part: Part) -> dict[str, Any]:
+    """Return the settings of a part, as a page shows them: words by what they are."""
+    facts = {_("Calls in a round"): budget_text(part.budget), _("Policy"): part.policy.name}
+    if isinstance(part.policy, MeritFair):
+        facts[_("Who gets more")] = _(
+            "In proportion to merit, which follows from what a call is estimated to change for a person ({merit})"
+        ).format(merit=str(part.policy.merit))
+        facts[_("Slack")] = _("An account may be off by {slack} draws at most, either way").format(
+            slack=number(part.policy.slack, 1)
+        )
+    if part.policy.criterion is not None:
+        facts[_("Floor")] = _("Everyone is due at least {part} of an equal share").format(part=percent(part.floor, 0))
+    return {"name": part.name, "part": part, "facts": facts, "slack": slack_of(part)}
+
+
+def slack_of(part: Part) -> float | None:
+    """Return the slack of a part; None for policies that keep none."""
+    return part.policy.slack if isinstance(part.policy, MeritFair) else None
+
+
+def rule_words(rules: Rules) -> list[str]:
+    """Return the rules in words."""
+    said = []
+    if rules.cooldown:
+        said.append(_("After a call, nobody is drawn for {n} rounds.").format(n=rules.cooldown))
+    if rules.warmup:
+        said.append(_("Newcomers wait for {n} rounds.").format(n=rules.warmup))
+    if rules.once:
+        said.append(_("Everyone is called once at most."))
+    if rules.accrue:
+        said.append(_("Those who are away are still due what they would be if they were there."))
+    return said
+
+
+def groups_chart(shown: ChangePreview) -> Chart:
+    """Return what groups would be due in the next round, before and after a change."""
+    return Chart(
+        "shift",
+        _("Due in round {round}, by group, in draws").format(round=shown.round),
+        x=list(range(len(shown.groups))),
+        names=[each.name for each in shown.groups],
+        curves=[
+            Curve(_("as it is"), [each.now for each in shown.groups], color=6),
+            Curve(_("after the change"), [each.then for each in shown.groups], color=1),
+        ],
+        headings=[_("group"), _("people"), _("as it is"), _("after the change"), _("difference")],
+        rows=[
+            [
+                each.name,
+                number(each.people),
+                number(each.now, 2),
+                number(each.then, 2),
+                signed(each.then - each.now),
+            ]
+            for each in shown.groups
+        ],
+        kind="bars",
+    )
+
+
+# ---- what was typed
+
+
+def _part(settings: Settings, name: str) -> Part:
+    for part in settings.parts:
+        if part.name == name:
+            return part
+    raise InputError(_("There is no part {name} in this programme.").format(name=repr(name)))
+
+
+def _cycle(text: str) -> list[int] | None:
+    """Return a budget, or those of rounds that repeat; None if nothing was typed."""
+    words = text.replace(",", " ").split()
+    if not all(each.isdecimal() and len(each) < 10 for each in words):
+        raise InputError(_("The number of calls is a whole number, such as 20, got {text}").format(text=repr(text)))
+    return [int(each) for each in words] or None
+
+
+def _number(name: str, text: str) -> float | None:
+    if not text.strip():
+        return None
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        raise InputError(_("{name} must be a number, got {text}").format(name=name, text=repr(text))) from None
+
+
+def _whole(name: str, text: str, now: int) -> int:
+    if not text.strip():
+        return now
+    if not text.strip().isdecimal() or len(text) > 9:
+        raise InputError(_("{name} must be a whole number, got {text}").format(name=name, text=repr(text)))
+    return int(text)

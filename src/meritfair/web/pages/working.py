@@ -1,0 +1,106 @@
+"""Pages that need long work: what is there of it is shown at once, the rest with its progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import FileResponse
+from starlette.responses import Response
+
+from meritfair.core.language import current
+from meritfair.programme.users import Role
+from meritfair.web.access import Here, needs
+from meritfair.web.job_files import Job
+from meritfair.web.job_kinds import ROLES
+from meritfair.web.pages.answers import is_htmx
+from meritfair.web.pages.whatif import whatif_chart
+from meritfair.web.rendering import part, path
+
+router = APIRouter()
+Viewer = Annotated[Here, needs(Role.VIEWER)]
+_SMALL = 4000  # people times rounds of which a report is made in a blink
+_TYPES = {".zip": "application/zip", ".html": "text/html", ".csv": "text/csv"}
+
+
+@dataclass(frozen=True)
+class Work:
+    """How long work stands, for a page.
+
+    Attributes
+    ----------
+    job : Job
+        What was asked, as far as it is.
+    found : Job or None
+        The newest result that there is.
+    behind : int
+        How many entries the ledger has beyond those that it is about.
+    """
+
+    job: Job
+    found: Job | None
+    behind: int
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """The values of the newest result."""
+        return None if self.found is None else self.found.result
+
+    def words(self) -> dict[str, list[str]]:
+        """Return the sentences of a report in the reader's language."""
+        words = (self.result or {}).get("words", {})
+        return dict(words.get(current().code) or words["en"])
+
+
+def work_of(here: Here, kind: str, arguments: dict[str, Any] | None = None) -> Work:
+    """Return what there is of something that takes long, and have the rest worked out."""
+    look, jobs = here.look(), here.frame.jobs
+    people = look.status.enrolled + look.status.left
+    now = kind == "report" and people * look.status.round <= _SMALL
+    job = jobs.ask(kind, here.name, arguments, now=now)
+    found = job if job.state == "done" else jobs.latest(kind, here.name, arguments)
+    return Work(job, found, 0 if found is None else max(0, look.entries - found.entries))
+
+
+@router.get("/p/{programme}/jobs/{job}")
+def show_job(here: Viewer, job: str, stale: bool = False) -> Response:
+    """Show how far a job is or, once it is done, what came of it."""
+    found = _job(here, job)
+    shown = part(here, "parts/job.html", job=found, stale=stale, whatif_chart=whatif_chart)
+    if found.state == "done" and found.kind in ("report", "learning") and not stale and is_htmx(here):
+        shown.headers["HX-Refresh"] = "true"
+    return shown
+
+
+@router.get("/p/{programme}/jobs/{job}/file")
+def download(here: Viewer, job: str) -> Response:
+    """Hand out the file that a job has made."""
+    found = _job(here, job)
+    file = here.frame.jobs.path(found)
+    if found.state != "done" or not found.file or not file.exists():
+        raise HTTPException(404, "there is no such file, or it was deleted: have it made again")
+    if found.kind == "report" and not here.may(Role.AUDITOR):
+        raise HTTPException(403, "this needs the role auditor: it has a row for everyone")
+    return FileResponse(file, media_type=_TYPES[file.suffix], filename=f"{here.name}-{file.name}")
+
+
+@router.post("/p/{programme}/jobs/{job}/again")
+def again(here: Viewer, job: str) -> Response:
+    """Try once more what has failed."""
+    found = _job(here, job)
+    made = here.frame.jobs.ask(found.kind, here.name, found.arguments, again=True)
+    return part(here, "parts/job.html", job=made, stale=False, whatif_chart=whatif_chart)
+
+
+def _job(here: Here, id_: str) -> Job:
+    """Return a job of this programme, if the caller may see what comes of it."""
+    found = here.frame.jobs.get(id_)
+    if found is None or found.programme != here.name or not here.may(ROLES[found.kind]):
+        raise HTTPException(404, "there is no such job, or it was deleted: reload the page")
+    return found
+
+
+def job_path(here: Here, job: Job, *more: str) -> str:
+    """Return the address of a job."""
+    return path("p", here.name, "jobs", job.id, *more)
