@@ -190,7 +190,7 @@ def test_an_admin_adds_a_user_who_signs_in_by_the_link(web: Web, ada: TestClient
     link = one(rf"{ADDRESS}/sign-in/link#([\w-]{{43}})", answer.text)
     client = web.anyone()
     assert client.post("/sign-in/link", data={"link": link}).headers["location"] == "/me"
-    assert "clinic: coordinator" in client.get("/me").text
+    assert "<dt>clinic</dt><dd>coordinator</dd>" in client.get("/me").text
     assert client.get("/users").status_code == 403
     assert link not in ada.get("/users").text
     assert "Nurse Ama signed in by link" in ada.get("/users").text

@@ -190,7 +190,7 @@ class Users:
             row = user_rows.add_token(
                 rows, user, "api", token, label, None if days is None else days * 24, role, programme
             )
-            rows.add_log(now(), by, "token", user.name, f"{row.id}: {label}")
+            rows.add_log(now(), by, "token", user.name, f"{label} ({row.id})")
             return user_rows.shown_token(row, user.name), token
 
     def tokens(self, name: str | None = None) -> list[Token]:
@@ -213,7 +213,7 @@ class Users:
             if not row.revoked:
                 row = replace(row, revoked=now())
                 rows.change_token(row)
-                rows.add_log(now(), by, "revoke", user.name, f"{row.id}: {row.label}")
+                rows.add_log(now(), by, "revoke", user.name, f"{row.label} ({row.id})")
             return user_rows.shown_token(row, user.name)
 
     def log(self) -> list[LogLine]:
