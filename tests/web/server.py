@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE = 60.0  # seconds in which a server answers, on a machine that does other things too
+PATIENCE = 180.0  # seconds in which a server answers, on a machine that does other things too
 
 
 @dataclass(frozen=True)

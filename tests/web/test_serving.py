@@ -20,11 +20,10 @@ import httpx
 import pytest
 
 import meritfair as mf
-from meritfair.core.errors import InputError
 from meritfair.programme import Outcomes, Programme
 from meritfair.programme.reading import Reader
 from meritfair.programme.storage.schema import VERSIONS
-from meritfair.programme.users import Role, Users
+from meritfair.programme.users import Role, SignInError, Users
 from programme.clinics import clinic
 from web.server import RunningServer, children_of, own_environment, running_server
 
@@ -88,7 +87,7 @@ def test_first_start_says_where_it_is_and_how_to_sign_in_once(tmp_path: Path) ->
         assert len(server.token) >= 22, "at least 128 bits"
         users = Users(mf.programme.open(store, "calls").store)
         assert users.session(users.use_link(server.token)) is not None
-        with pytest.raises(InputError):
+        with pytest.raises(SignInError):
             users.use_link(server.token)
     with running_server(store) as server:
         assert server.link == "", "someone has signed in: there is no first user any more"
@@ -264,7 +263,7 @@ def test_two_workers_and_a_command_line_on_one_store(store_url: str) -> None:
     with running_server(store_url, workers=2) as server:
         for number in range(1, 4):
             with ThreadPoolExecutor(7) as pool:
-                draws = [pool.submit(_draw, server, token, f"{number} {each}") for each in range(6)]
+                draws = [pool.submit(_draw, server, token, f"{number}-{each}") for each in range(6)]
                 by_command = pool.submit(lambda: sorted(own.draw(by="Ada").ids))
                 drawn = {tuple(sorted(each.result())) for each in draws} | {tuple(by_command.result())}
             assert len(drawn) == 1, "one draw a round"

@@ -131,7 +131,7 @@ class Supervisor:
     ) -> None:
         self._settings, self._socket = settings, listening
         workers = [_Process(answer, (settings, [listening], tls), tells=True) for _ in range(settings.workers)]
-        self._processes = [*workers, _Process(work, (settings,))]
+        self._processes, self._later = workers, [_Process(work, (settings,))]
         self._once = [_SPAWN.Process(target=each, args=(settings,)) for each in others]
         self._answered, self._signals = False, 0
         self._woken, self._wake = _SPAWN.Pipe(duplex=False)
@@ -171,6 +171,7 @@ class Supervisor:
         each.failures = 0
         if not self._answered:
             self._answered = True
+            self._processes = [*self._processes, *self._later]  # which would have slowed the start
             when_ready()
 
     def _start_what_is_due(self) -> None:
