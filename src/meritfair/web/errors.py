@@ -12,8 +12,10 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
+from starlette.routing import compile_path
 
 from meritfair.core.errors import MeritfairError
 from meritfair.core.language import _
@@ -82,7 +84,18 @@ def _failed(request: Request, _error: Exception) -> Response:
 
 def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, (HTTPException, StarletteHTTPException))
-    return _answer(request, error.status_code, str(error.detail), dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(_allowed(request))
+    return _answer(request, error.status_code, str(error.detail), headers)
+
+
+def _allowed(request: Request) -> list[str]:
+    """Return the methods of a path: all of them, and not only those of the first route that has it."""
+    there = [each for each in iter_route_contexts(request.app.routes) if isinstance(each.route, APIRoute)]
+    fits = [each for each in there if compile_path(each.path or "")[0].match(request.url.path)]
+    fewest = min(((each.path or "").count("{") for each in fits), default=0)  # the route that is meant
+    return sorted({name for each in fits if (each.path or "").count("{") == fewest for name in each.methods or ()})
 
 
 def _invalid(request: Request, error: Exception) -> Response:

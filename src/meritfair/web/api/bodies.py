@@ -65,7 +65,7 @@ class ReadsBody:
 
     async def __call__(self, request: Request) -> Any:
         data = await request.body()
-        if not data.strip() and self.optional:
+        if not data and self.optional:
             return self.model()
         kind, encoding = media_type(request.headers.get("content-type", ""))
         if kind == CSV and self.csv:
