@@ -18,7 +18,7 @@ from meritfair.programme.showing.report import ProgrammeReport
 from meritfair.programme.showing.report_figure import shown_groups
 
 _MOST_LOOKS = 200  # rounds that a chart shows
-_MOST_PEOPLE = 15
+_MOST_PEOPLE = 10
 _BARS = 24
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class ChangePreview:
         How many are drawn in it as things are, and after the change.
     groups : tuple of GroupShift
     least, most : tuple of float
-        The least and the most that anyone is due, as things are and after the change.
+        The least and the most that is due to anyone who is due something, as things are and after the change.
     moved : float
         How many draws would be due to others, of all: 0 if shares stay as they are.
     people : tuple of (int, float, float)
@@ -78,8 +77,8 @@ def preview_change(view: ProgrammeView, new: Settings) -> ChangePreview:
         round=state.summary.round + 1,
         budget=(sum(before.budgets), sum(after.budgets)),
         groups=_groups(view, before.number, now, then),
-        least=_ends(now, then, before.number, np.min),
-        most=_ends(now, then, before.number, np.max),
+        least=(_least(now), _least(then)),
+        most=(float(now.max(initial=0.0)), float(then.max(initial=0.0))),
         moved=_moved(now, then),
         people=_people(before.number, now, then),
     )
@@ -106,8 +105,8 @@ def _groups(view: ProgrammeView, numbers: IntArray, now: FloatArray, then: Float
     return tuple(GroupShift(*row) for row in rows if row[1])
 
 
-def _ends(now: FloatArray, then: FloatArray, numbers: IntArray, end: Any) -> tuple[float, float]:
-    return (float(end(now[numbers])), float(end(then[numbers]))) if len(numbers) else (0.0, 0.0)
+def _least(due: FloatArray) -> float:
+    return float(due[due > 0].min(initial=1.0)) if due.any() else 0.0
 
 
 def _moved(now: FloatArray, then: FloatArray) -> float:

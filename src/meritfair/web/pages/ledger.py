@@ -21,7 +21,7 @@ router = APIRouter()
 Viewer = Annotated[Here, needs(Role.VIEWER)]
 Auditor = Annotated[Here, needs(Role.AUDITOR)]
 Text = Annotated[str, Form(max_length=200)]
-PAGE = 50
+PAGE = 25
 _AT_ONCE = 1000
 
 

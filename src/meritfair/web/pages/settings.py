@@ -204,7 +204,7 @@ def _whatif(here: Here, old: Settings, new: Settings, name: str) -> Job | None:
     if before == after or len(old.parts) > 1:
         return None
     budgets = sorted({max(1, round(sum(each.budget) / len(each.budget))) for each in (before, after)})
-    arguments: dict[str, Any] = {"budgets": budgets, "rounds": _AHEAD, "extrapolate": False}
+    arguments: dict[str, Any] = {"budgets": budgets, "rounds": _AHEAD, "extrapolate": True}
     if dataclasses.replace(after, budget=before.budget) != before:
         arguments["change"] = after.body()
     return here.frame.jobs.ask("whatif", here.name, arguments)

@@ -17,12 +17,13 @@ def whatif_chart(job: Job) -> Chart:
     rows: list[dict[str, Any]] = result["rows"]
     answered = [row for row in rows if math.isfinite(row["share"])]
     bounds = [[100 * row[f"share{end}"] for row in answered] for end in ("", "_low", "_high")]
-    headings = [_("scenario"), _("in the good state"), _("difference"), _("longest wait"), _("checked by the records")]
+    headings = [_("scenario"), _("calls a round"), _("in the good state"), _("difference")]
+    headings += [_("longest wait"), _("checked by the records")]
     title = ngettext(
-        "Share of {people} people in the good state over the next {n} round",
-        "Share of {people} people in the good state over the next {n} rounds",
+        "People in the good state over the next {n} round",
+        "People in the good state over the next {n} rounds",
         result["rounds"],
-    ).format(people=number(result["people"]), n=number(result["rounds"]))
+    ).format(n=number(result["rounds"]))
     return Chart(
         f"whatif-{job.id}",
         title,
@@ -43,7 +44,7 @@ def whatif_chart(job: Job) -> Chart:
 def scenario_words(row: dict[str, Any]) -> str:
     """Return a scenario in words."""
     if row["policy"] == "as logged":
-        return _("as so far ({budget} a round)").format(budget=number(row["budget"], 1))
+        return _("as so far")
     text = _("{budget} a round, changed") if row["policy"] == "changed" else _("{budget} a round")
     return text.format(budget=number(row["budget"]))
 
@@ -52,7 +53,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     share = _between(row, "share", lambda value: percent(value))
     points = _between(row, "difference", lambda value: signed(100 * value, 1))
     held = "–" if row["policy"] == "as logged" or points == "–" else _("{points} points").format(points=points)
-    return [scenario_words(row), share, held, number(row["longest_wait"]), _verdict(row)]
+    return [scenario_words(row), number(row["budget"], 1), share, held, number(row["longest_wait"]), _verdict(row)]
 
 
 def _between(row: dict[str, Any], name: str, written: Any) -> str:

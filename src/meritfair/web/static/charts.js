@@ -95,6 +95,7 @@
       const bars = spec.kind !== "lines";
       found.push({
         label: curve.name,
+        mark: color(name),
         stroke: bars || curve.line ? color(name) : "transparent",
         fill: bars ? color(name) : undefined,
         width: bars ? 0 : 2.5,
@@ -160,6 +161,7 @@
       const { ctx, bbox } = plot, along = spec.kind === "histogram";
       ctx.save();
       ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+      ctx.textAlign = "left";
       ctx.lineWidth = 1.5 * devicePixelRatio;
       ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
       for (const level of spec.levels) {
@@ -191,7 +193,7 @@
       padding: [12, 14, 0, 0],
       scales: { x: { time: false, range: () => ends }, y: { range: () => [low, high] } },
       series: made.series, bands: made.bands, axes: axes(spec, width),
-      legend: { live: true },
+      legend: { live: true, markers: { width: 0, fill: (_, at) => made.series[at].mark || "transparent" } },
       cursor: { drag: { x: false, y: false }, points: { show: spec.kind === "lines" }, y: false },
       hooks: {
         drawAxes: spec.kind === "lines" ? [] : [spec.kind === "intervals" ? intervals(spec) : bars(spec)],
