@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from meritfair.core.errors import InputError, MeritfairError
 from meritfair.programme import user_rows
@@ -24,16 +24,26 @@ from meritfair.programme.roles import LogLine as LogLine
 from meritfair.programme.roles import Role as Role
 from meritfair.programme.roles import Token as Token
 from meritfair.programme.roles import User as User
-from meritfair.programme.storage.access_rows import UserRow
+from meritfair.programme.storage.access_rows import Counts, TokenRow, UserRow
 from meritfair.programme.storage.store import Store
 from meritfair.programme.user_rows import COLUMNS, LINK_HOURS, PREFIX, now
 
 FIRST = "admin"  # the name of the user that a server makes if there is none
 _WRONG = "the name or the password is not right"
+_MOST_KNOWN = 10_000  # tokens in memory
 
 
 class SignInError(MeritfairError):
     """Someone cannot sign in: the name and password, or the link, are not right."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A token and its user, as they were at some version of the users."""
+
+    version: Counts
+    row: TokenRow
+    user: UserRow
 
 
 class Users:
@@ -53,6 +63,7 @@ class Users:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._known: dict[bytes, _Known] = {}
 
     # Who is it?
 
@@ -222,15 +233,25 @@ class Users:
             return [LogLine(row.time, row.done_by, row.kind, row.about, row.detail) for row in reversed(rows.log())]
 
     def _bearer(self, token: str, kind: str) -> Caller | None:
-        with self._store.access() as rows:
-            row = rows.token(user_rows.digest(token))
-            if row is None or row.kind != kind or not user_rows.is_valid(row):
-                return None
-            user = rows.user(row.user_id)
-        if user.disabled:
+        found = self._token(user_rows.digest(token))
+        if found is None or found.row.kind != kind or not user_rows.is_valid(found.row) or found.user.disabled:
             return None
-        caller = Caller(user.name, user_rows.roles_of(user), row.label)
-        return caller.limited(Role(row.role) if row.role else None, row.programme)
+        caller = Caller(found.user.name, user_rows.roles_of(found.user), found.row.label)
+        return caller.limited(Role(found.row.role) if found.row.role else None, found.row.programme)
+
+    def _token(self, digest: bytes) -> _Known | None:
+        """Return a token and its user, from memory if no user has changed since it was read."""
+        with self._store.access() as rows:
+            known = self._known.get(digest)
+            if known is None or known.version != rows.version:
+                row = rows.token(digest)
+                if row is None:
+                    return None
+                known = _Known(rows.version, row, rows.user(row.user_id))
+        if len(self._known) >= _MOST_KNOWN:
+            self._known = {}
+        self._known[digest] = known
+        return known
 
     def _with_password(self, name: str, password: str) -> UserRow | None:
         """Return the user of this name, if this is their password and they may sign in."""

@@ -126,6 +126,11 @@ class AccessRows:
             raise damaged(where, "the row of access")
         self._counts = Counts.of(row, where)
 
+    @property
+    def version(self) -> Counts:
+        """What differs after every change: each adds to the log, or adds or removes a token, and ids only grow."""
+        return self._counts
+
     def users(self) -> list[UserRow]:
         """Return all users, in the order in which they were made."""
         return self._all(UserRow, self._counts.users)
