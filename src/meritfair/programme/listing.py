@@ -118,7 +118,7 @@ class Listing:
         wanted, order = _wanted(state, roster, query), self._order(state, roster, query.sort)
         found = order if wanted is None else order[wanted[order]]
         found = found[::-1] if query.descending else found
-        return PeoplePage(len(found), _lines(state, roster, found[query.offset : query.offset + query.limit]))
+        return PeoplePage(len(found), lines_of(state, roster, found[query.offset : query.offset + query.limit]))
 
     def _order(self, state: State, roster: Roster, sort: str) -> IntArray:
         """Return the numbers of all participants, in order; those who are alike are in order of their numbers."""
@@ -161,7 +161,7 @@ def _wanted(state: State, roster: Roster, query: PeopleQuery) -> BoolArray | Non
     return np.logical_and.reduce(masks) if masks else None
 
 
-def _lines(state: State, roster: Roster, numbers: IntArray) -> tuple[PersonLine, ...]:
+def lines_of(state: State, roster: Roster, numbers: IntArray) -> tuple[PersonLine, ...]:
     """Return the lines of these people."""
     own, who, nobody = PersonTallies.of(state, numbers), roster.texts(numbers.tolist()), Texts("", "", "")
     here, away, part, account = (column[numbers] for column in (state.here, state.away, state.part, state.account))

@@ -6,7 +6,7 @@ database says that follows; if it is not, or if the ledger is not the one that w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +55,7 @@ class LoadedProgramme(ProgrammeView):
             stored.get(name, round_)
         state = State(stored.copy(), session.summary)
         roster = Roster.of(session.people(), state.people)
-        return cls(fixed, session.length, session.head, state, roster, _by_person(session))
+        return cls(fixed, session.length, session.head, state, roster, _by_person(session.notes()))
 
     def advanced(self, session: Session) -> LoadedProgramme | None:
         """Return the programme as it is in a session; None if its ledger does not go on from this one."""
@@ -87,10 +87,12 @@ class LoadedProgramme(ProgrammeView):
         return roster.without(numbers["erase"]) if numbers["erase"] else roster
 
     def _new_notes(self, session: Session, new: list[tuple[Entry, RowTable | None]]) -> Notes:
-        """Return the reasons, read again only if there may be others."""
-        kinds = {entry.kind for entry, _ in new}
-        noted = any(table["note"].view("u8").any() for _, table in new if table is not None and "note" in table.columns)
-        return _by_person(session) if noted or "erase" in kinds else self._notes
+        """Return the reasons; only those that are new are read, unless some were deleted."""
+        if any(entry.kind == "erase" for entry, _ in new):
+            return _by_person(session.notes())
+        added = _by_person(session.notes_since(self._length, sum(map(len, self._notes.values()))))
+        changed = {number: {**self._notes.get(number, {}), **texts} for number, texts in added.items()}
+        return {**self._notes, **changed} if changed else self._notes
 
     @property
     def cache(self) -> LedgerCache:
@@ -162,8 +164,8 @@ class LoadedProgramme(ProgrammeView):
         return dict(self._notes.get(number, {}))
 
 
-def _by_person(session: Session) -> Notes:
+def _by_person(notes: Iterable[tuple[int, int, str]]) -> Notes:
     found = dict[int, dict[int, str]]()
-    for seq, number, text in session.notes():
+    for seq, number, text in notes:
         found.setdefault(number, {})[seq] = text
     return found

@@ -22,9 +22,9 @@ from meritfair.programme.ledger_cache import ByteCache, LedgerCache
 from meritfair.programme.listing import Listing, PeoplePage, PeopleQuery, PersonLine, lines_of
 from meritfair.programme.loaded import LoadedProgramme
 from meritfair.programme.programme import Programme
-from meritfair.programme.rounds import Round, committed, read_round
+from meritfair.programme.rounds import Round, check_round, committed, read_round
 from meritfair.programme.settings import Settings
-from meritfair.programme.state import State
+from meritfair.programme.state import CLOSED, COMMITTED, State
 from meritfair.programme.status import Status, status_of
 from meritfair.programme.storage.store import Session, Store
 from meritfair.programme.view import Texts
@@ -138,10 +138,11 @@ class Snapshot:
 
     def outcomes(self, round: int) -> tuple[RoundOutcome, ...]:  # noqa: A002
         """Return what came of those who were drawn in a round, and of those who were reached without being drawn."""
-        found = read_round(self._loaded, round)
-        seen = self._loaded.state.seen(found.number)
-        numbers = np.flatnonzero((seen[0] == 1) | (seen[0] == 0) & (seen[2] == 1))
-        return self._outcomes(found.number, numbers if found.seed else numbers[:0])
+        number, phase = check_round(self._loaded, round)
+        if phase == COMMITTED:
+            return ()
+        seen = self._loaded.state.seen(number)
+        return self._outcomes(number, np.flatnonzero((seen[0] == 1) | (seen[0] == 0) & (seen[2] == 1)))
 
     def _outcomes(self, round_: int, numbers: IntArray) -> tuple[RoundOutcome, ...]:
         _, table = committed(self._loaded, round_)
@@ -177,6 +178,21 @@ class Snapshot:
         from meritfair.programme.showing.person import person_of
 
         return person_of(self._loaded, number, round=round)
+
+    def prepare(self) -> None:
+        """Work out what reports on single people need of everyone, so that nobody waits for it at the first of them.
+
+        With a million participants that takes seconds. It stays right while a round is open.
+        """
+        view, state = self._loaded, self._loaded.state
+        stop = view.length if state.summary.phase == CLOSED else state.summary.commits[-1]
+        everyone = view.before_round(stop, state if stop == view.length else view.state_before(stop))
+        if state.summary.ended:
+            return
+        for place, part in enumerate(everyone.state.settings.parts):
+            for number in everyone.enrolled(place)[:1].tolist():
+                everyone.bound(place, number, part.budget_in(everyone.state.summary.round + 1))
+                _ = everyone.planned if stop == view.length else None
 
     def number_of(self, id: str) -> int:  # noqa: A002
         """Return the number of someone in the ledger; refuse an id that is not known."""
@@ -272,6 +288,13 @@ class Reader:
             loading = self._loading.setdefault(name, Lock())
         with loading, self.store.reading(name) as session:  # which shows at least what was taken in before
             return self._up_to_date(session)
+
+    def prepare(self, name: str) -> None:
+        """Work out ahead what reports on single people need of everyone; for a thread in the background of a server.
+
+        It is worth while after a round is closed or drawn.
+        """
+        self.look(name).prepare()
 
     def _up_to_date(self, session: Session) -> Snapshot:
         """Return a programme as it is in a session, from what is in memory if possible."""

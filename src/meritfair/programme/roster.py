@@ -85,11 +85,11 @@ class Roster:
 
     def changed(self, people: Sequence[Person], count: int) -> Roster:
         """Return the roster of `count` people, of whom these are new or have changed."""
-        numbers = np.array([each.number for each in people], np.int64)
+        known, numbers = len(self), np.array([each.number for each in people], np.int64)
         groups = self.groups.changed(numbers, [each.group for each in people], count)
         staff = self.staff.changed(numbers, [each.staff for each in people], count)
-        new = {each.number - len(self): each.id for each in people if each.number >= len(self)}
-        added = pa.array([new.get(place, "") for place in range(count - len(self))], pa.large_string())
+        new = {each.number: each.id for each in people if each.number >= known}
+        added = pa.array([new.get(number, "") for number in range(known, count)], pa.large_string())
         return Roster(pa.concat_arrays([self.ids, added]), groups, staff)  # the id of someone who is there stays
 
     def without(self, numbers: Sequence[int]) -> Roster:

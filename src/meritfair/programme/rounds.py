@@ -246,16 +246,20 @@ def draw_entry(view: ProgrammeView, round_: int) -> Entry:
     raise InputError(f"round {round_} is not drawn yet")
 
 
-def read_round(view: ProgrammeView, round_: int | None = None) -> Round:
-    """Return a round as it is in the ledger, by default the last one."""
+def check_round(view: ProgrammeView, round_: int | None = None) -> tuple[int, str]:
+    """Return the number of a round that there was, by default the last one, and its phase."""
     summary = view.state.summary
     if not summary.round:
         raise InputError("there was no round yet")
-    if round_ is None:
-        round_ = summary.round
-    check_whole("round", round_, 1, summary.round, f"{summary.round}, the last one")
+    number = summary.round if round_ is None else round_
+    check_whole("round", number, 1, summary.round, f"{summary.round}, the last one")
+    return number, summary.phase if number == summary.round else CLOSED
+
+
+def read_round(view: ProgrammeView, round_: int | None = None) -> Round:
+    """Return a round as it is in the ledger, by default the last one."""
+    round_, phase = check_round(view, round_)
     entry, table = committed(view, round_)
-    phase = summary.phase if round_ == summary.round else CLOSED
     named = entry.body["source"]
     found = Round(
         round_,

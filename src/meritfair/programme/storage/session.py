@@ -257,6 +257,12 @@ class Session(CheckedRows):
         found = self._counted(ours, self._row.notes, "notes")
         return [(seq, whom, text) for seq, whom, text in found if number is None or whom == number]
 
+    def notes_since(self, seq: int, known: int) -> list[tuple[int, int, str]]:
+        """Return entry, person and text of the notes of entries from `seq` on, where those before are `known` ones."""
+        query = sa.select(NOTE.c.seq, NOTE.c.number, NOTE.c.text, NOTE.c.checksum)
+        ours = query.where(NOTE.c.programme == self._row.id, NOTE.c.seq >= seq).order_by(NOTE.c.seq, NOTE.c.number)
+        return [(seq, whom, text) for seq, whom, text in self._counted(ours, self._row.notes - known, "notes")]
+
     # Answers
 
     def answer(self, key: str) -> tuple[bytes, str] | None:
