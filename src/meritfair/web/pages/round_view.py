@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from meritfair.core.errors import InputError
 from meritfair.core.language import _
 from meritfair.programme.inputs import Outcomes
+from meritfair.programme.listing import PersonLine
 from meritfair.programme.reading import RoundOutcome, Snapshot
 from meritfair.programme.rounds import Round
 from meritfair.programme.state import CLOSED, FORGOTTEN, OPEN
@@ -42,6 +44,8 @@ class RoundView:
         Who calls those who were drawn.
     chosen, only_missing, start, total
         What was asked for: one member of staff, those that are missing alone, from which line on; and how many that is.
+    last_seen : mapping of int to PersonLine
+        By number, what is known of those listed; of the last round alone, as it is what is known now.
     """
 
     look: Snapshot
@@ -55,6 +59,7 @@ class RoundView:
     only_missing: bool
     start: int
     total: int
+    last_seen: Mapping[int, PersonLine]
 
     @property
     def is_last(self) -> bool:
@@ -86,10 +91,12 @@ def round_view(
     drawn = [each for each in outcomes if each.drawn]
     missing = sum(each.action < 0 for each in drawn)
     listed = [each for each in drawn if staff in ("", each.staff) and (not only_missing or each.action < 0)]
+    shown = tuple(listed[start : start + ON_A_PAGE])
+    is_last = found.number == look.status.round
     return RoundView(
         look=look,
         round=found,
-        calls=tuple(listed[start : start + ON_A_PAGE]),
+        calls=shown,
         others=tuple(each for each in outcomes if not each.drawn),
         drawn=len(drawn),
         missing=missing,
@@ -98,6 +105,7 @@ def round_view(
         only_missing=only_missing,
         start=start,
         total=len(listed),
+        last_seen={each.number: each for each in look.lines([one.number for one in shown])} if is_last else {},
     )
 
 

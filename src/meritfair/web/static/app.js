@@ -76,6 +76,8 @@
   // After a tap has been saved, whoever uses the keyboard goes on with the next one who is missing.
   let answered = null;
   document.addEventListener("htmx:beforeRequest", (event) => {
+    const message = document.getElementById("message");
+    if (message && event.detail.requestConfig.verb !== "get") message.replaceChildren();
     const call = event.target.closest(".call");
     answered = call && call.contains(document.activeElement) ? call.id : null;
   });
@@ -91,6 +93,14 @@
     if (button) button.focus({ preventScroll: true });
     if (next) next.scrollIntoView({ block: "nearest" });
   });
+
+  // On a narrow screen the tab of this page may be out of sight.
+  const tab = document.querySelector(".tabs [aria-current]");
+  if (tab) {
+    const tabs = tab.closest(".tabs");
+    const hidden = tab.getBoundingClientRect().right - tabs.getBoundingClientRect().right + 48;
+    if (hidden > 0) tabs.scrollLeft += hidden;
+  }
 
   localTimes(document);
 })();
