@@ -77,7 +77,7 @@ def _run(store: str, host: str, port: int, url: str, workers: int, demo: bool, t
     settings = ServerSettings(store, host, port, url, workers, demo)
     link = None if demo else _first_link(settings)
     folder = tempfile.mkdtemp(prefix="meritfair-serve-")  # which nobody else may look into
-    settings = replace(settings, run_folder=folder, store=f"{folder}/demo.db" if demo else store)
+    settings = replace(settings, run_folder=folder, job_process=True, store=f"{folder}/demo.db" if demo else store)
     write_logs()
     supervisor = Supervisor(settings, listening, tls, [set_up_demo] if demo else [])
     if not supervisor.run(lambda: _tell(settings, link)):
