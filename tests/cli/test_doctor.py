@@ -80,6 +80,16 @@ def test_a_store_that_is_not_there_is_not_made(look: Callable[..., Any]) -> None
     assert list(Path().iterdir()) == []
 
 
+def test_a_folder_that_may_not_be_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, **_: Any) -> bool:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    found = doctor.check_store("store.db")
+    assert [each.state for each in found] == ["problem"]
+    assert "Permission denied" in found[0].found
+
+
 def test_an_old_schema_is_told_and_left_as_it_is(look: Callable[..., Any]) -> None:
     shutil.copy(OLD, "old.db")
     Path("old.db").chmod(0o600)
@@ -118,6 +128,7 @@ def test_damaged_files_are_problems(look: Callable[..., Any], content: bytes | N
     assert {each["name"] for each in bad} <= {"database", "schema"}
 
 
+@pytest.mark.skipif(os.name != "posix", reason="files have no such permissions")
 def test_a_file_that_others_can_read(look: Callable[..., Any]) -> None:
     clinic("store.db")
     for mode, who in ((0o644, "everyone"), (0o640, "its group")):
@@ -190,6 +201,7 @@ def test_settings_of_postgresql() -> None:
     assert check_postgresql(a_look(**{**well, "server_encoding": "LATIN1"})).state == "problem"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="plants shell scripts")
 def test_programs_for_backups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("pg_dump", "pg_restore"):
         (tmp_path / name).write_text('#!/bin/sh\necho "pg_dump (PostgreSQL) 15.6 (Debian 15.6-1)"\n')

@@ -69,7 +69,12 @@ def check_store(url: str | None) -> list[Check]:
         return [Check("store", "problem", str(error), "Name another one with --store, or in MERITFAIR_STORE")]
     if not database.is_sqlite:
         return [Check("store", "ok", database.url), *_check_contents(database)]
-    if not database.file.exists():
+    try:
+        there = database.file.exists()
+    except OSError as error:
+        advice = "Look at the permissions of its folder, or ask as the user that the server runs as"
+        return [Check("store", "problem", f"{database.file} cannot be looked at: {error.strerror}", advice)]
+    if not there:
         nothing = Check("store", "ok", f"none yet at {database.file}", "meritfair programme create makes it")
         return [nothing, check_disk("disk of the store", database.file.parent), check_clock(None)]
     size = database.file.stat().st_size
