@@ -294,7 +294,8 @@ def draw_exposures(axes: Axes, bars: ExposureBars) -> list[Any]:
     place, width, marks = np.arange(1, n_arms + 1), 0.8 / policies, list[Any]()
     for number, heights in enumerate(bars.given):
         if bars.given.size <= _MOST_BARS:
-            marks.append(axes.bar(place + (number - (policies - 1) / 2) * width, heights, width))
+            hatch = "///" * (number // _STYLE_COLORS % 3)
+            marks.append(axes.bar(place + (number - (policies - 1) / 2) * width, heights, width, hatch=hatch))
         else:
             marks += axes.plot(place, heights, ".x+"[number // _STYLE_COLORS % 3], markersize=5)
     mark = axes.hlines(bars.fair, place - 0.45, place + 0.45, color="black", linewidth=1.4, zorder=3)

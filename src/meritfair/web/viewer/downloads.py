@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -31,6 +32,7 @@ _WIDE, _NARROW = 9.0, 4.5  # inches
 _DRAWING = Lock()  # the style of figures is one for the whole process
 
 
+@lru_cache(maxsize=16)  # results are the same value for as long as nothing has changed
 def picture(results: Results, choice: Choice, figure: str, kind: str, *, narrow: bool = False) -> bytes:
     """Return a figure, ``regret``, ``exposure`` or ``benefit``, as a file of one of `PICTURES`; narrow, for a phone."""
     shown = side_by_side(results.outcomes, _there(results, choice.shown))

@@ -32,6 +32,7 @@ def listen(host: str, port: int) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((address, each))
+            made.listen()
         except OSError as error:
             made.close()
             problem = error

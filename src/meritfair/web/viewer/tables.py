@@ -40,8 +40,9 @@ class Heading:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of results."""
+    """A table of results: what it has, its columns, and its rows."""
 
+    caption: str
     headings: tuple[Heading, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
@@ -51,14 +52,16 @@ def policy_table(shown: SideBySide, names: Sequence[str], sort: str, *, descendi
     known = [BENEFIT, *names] if shown.references else list(names)
     texts = {policy: {"policy": policy} for policy in shown.measures}
     runs = {policy: len(found.runs) for policy, found in shown.outcomes.items()}
-    return _table(texts, runs, shown.measures, known, sort, descending=descending)
+    caption = _("A row for each policy: means over runs, with 95 % intervals")
+    return _table(texts, runs, shown.measures, known, sort, descending=descending, caption=caption)
 
 
 def setting_table(results: Results, wording: Wording, sort: str, *, descending: bool) -> PageTable:
     """Return a row for each setting of a sweep."""
     texts = {each: dict(zip(wording.varying, wording.texts(each), strict=True)) for each in results.outcomes}
     runs = {each: len(found.runs) for each, found in results.outcomes.items()}
-    return _table(texts, runs, results.measures, results.shown, sort, descending=descending)
+    caption = _("A row for each setting: means over runs, with 95 % intervals")
+    return _table(texts, runs, results.measures, results.shown, sort, descending=descending, caption=caption)
 
 
 def _table(
@@ -69,6 +72,7 @@ def _table(
     sort: str,
     *,
     descending: bool,
+    caption: str,
 ) -> PageTable:
     """Return a row for each key: its texts, how many runs it has, and its measures of these names."""
     fields: list[str] = list(next(iter(texts.values()), {}))
@@ -87,7 +91,7 @@ def _table(
     how = "descending" if descending else "ascending"
     headings = tuple(Heading(name, label, numeric, how if name == sort else "") for name, label, numeric in columns)
     rows = [(*map(Cell, texts[k].values()), Cell(number(runs[k])), *_cells(measures[k], names)) for k in keys]
-    return PageTable(headings, tuple(rows))
+    return PageTable(caption, headings, tuple(rows))
 
 
 def _in_order(values: Mapping[_Key, str | float], *, descending: bool) -> list[_Key]:
