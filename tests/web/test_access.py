@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from fastapi.routing import RouteContext, iter_route_contexts
 
+import meritfair as mf
+from meritfair.programme import Outcomes, People
 from meritfair.programme.users import Role
 from meritfair.web.access import COOKIE, NeedsRole, NeedsSignIn, check_csrf
 from meritfair.web.guarding import POLICY
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.slow
 
 # For those who are not signed in yet, and for programs that watch the server.
 OPEN = {"/sign-in", "/sign-in/link", "/language", "/healthz", "/readyz", "/metrics"}
+SECRET = "participant-"  # begins the ids of some people
 FOREIGN = [
     {"sec-fetch-site": "cross-site"},
     {"sec-fetch-site": "same-site"},
@@ -35,7 +38,16 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Web:
     """A server with two programmes, and a user of each kind."""
     folder = tmp_path_factory.mktemp("server")
     url = f"sqlite:///{folder / 'programmes.db'}"
-    clinic(url).play()
+    people = People([f"{SECRET}{number}" for number in range(12)], ["north", "south"] * 6)
+    calls = mf.programme.open(url, "calls")
+    calls.create(3, by="Ada")
+    calls.enrol(people, by="Ada")
+    for after in (0, 1):
+        drawn = [each.number for each in calls.draw(by="Ada").people]
+        actions = [int(number in drawn) for number in range(12)]
+        calls.report(Outcomes(people.ids, actions, [after] * 12, [0] * 12), by="Ada")
+        calls.close(by="Ada")
+    calls.draw(by="Ada")
     clinic(url, name="other")
     web = serving(url, folder)
     for role in Role:
@@ -102,6 +114,17 @@ def test_a_role_too_low_is_refused(web: Web, browsers: dict[str, TestClient]) ->
     assert tried > 10
 
 
+def test_viewers_see_nobodys_id(web: Web, browsers: dict[str, TestClient]) -> None:
+    seen = 0
+    for method, path, route in page_routes(web):
+        if method == "GET" and "{programme}" in path:
+            viewer, auditor = (ask(browsers[name], method, path) for name in ("viewer", "auditor"))
+            assert SECRET not in viewer.text, path
+            assert guard_of(route).role == Role.VIEWER or viewer.status_code == 403, path
+            seen += SECRET in auditor.text
+    assert seen >= 1  # there was something to be seen
+
+
 def test_admins_of_one_programme_do_not_manage_users(web: Web, browsers: dict[str, TestClient]) -> None:
     for method, path, _ in page_routes(web):
         if path.startswith("/users"):
@@ -152,8 +175,8 @@ def test_what_another_site_sends_is_refused(web: Web, browsers: dict[str, TestCl
 def test_pages_take_no_token_and_the_api_no_session(web: Web, browsers: dict[str, TestClient]) -> None:
     program = web.program("admin of all")
     assert program.get("/me").status_code == 303
-    answer = browsers["admin of all"].get("/api/v1/programmes")
-    assert answer.status_code in (401, 404)
+    assert program.get("/api/v1/programmes").status_code == 200
+    assert browsers["admin of all"].get("/api/v1/programmes").status_code == 401
 
 
 def test_pages_tell_browsers_what_to_refuse(web: Web, browsers: dict[str, TestClient]) -> None:
@@ -281,9 +304,25 @@ def test_guessing_links_sessions_and_tokens_is_stopped(quiet: Web) -> None:
         client.cookies.set(COOKIE, f"{number}")
         codes.append(client.get("/me").status_code)
     assert codes == [303] * 60 + [429]
+    program = quiet.anyone("192.0.2.10")
+    codes = [
+        program.get("/api/v1/programmes", headers={"Authorization": f"Bearer mf_{number}"}).status_code
+        for number in range(61)
+    ]
+    assert codes == [401] * 60 + [429]
+    token = quiet.program("viewer").headers["authorization"]
+    assert program.get("/api/v1/programmes", headers={"Authorization": token}).status_code == 200
     right = quiet.browser("viewer")
     right._transport.client = ("192.0.2.9", 5000)
     assert right.get("/me").status_code == 200  # a right one always serves
+
+
+def test_a_session_that_has_ended_is_forgotten_by_the_browser(quiet: Web) -> None:
+    client = quiet.browser("viewer")
+    quiet.users.end_session(client.cookies[COOKIE])
+    answer = client.get("/me")
+    assert answer.status_code == 303
+    assert f'{COOKIE}=""' in answer.headers["set-cookie"]
 
 
 def test_the_workers_share_what_is_allowed(tmp_path: Path) -> None:

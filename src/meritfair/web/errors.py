@@ -21,7 +21,7 @@ from meritfair.core.errors import MeritfairError
 from meritfair.core.language import _
 from meritfair.programme.programme import HeadMovedError, KeyConflictError
 from meritfair.programme.storage.store_errors import StoreError
-from meritfair.web.access import SignInNeededError, is_api
+from meritfair.web.access import COOKIE, SignInNeededError, is_api
 from meritfair.web.frame import frame_of
 from meritfair.web.refusals import BodyError, MissingError
 from meritfair.web.rendering import path, render
@@ -63,8 +63,12 @@ def _sign_in(request: Request, _error: Exception) -> Response:
         return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
     target = path("sign-in", next=request.url.path if request.method == "GET" else "")
     if request.headers.get("hx-request"):
-        return Response(status_code=204, headers={"HX-Redirect": target})
-    return RedirectResponse(target, 303)
+        answer: Response = Response(status_code=204, headers={"HX-Redirect": target})
+    else:
+        answer = RedirectResponse(target, 303)
+    if COOKIE in request.cookies:  # of a session that has ended
+        answer.delete_cookie(COOKIE, httponly=True, samesite="lax", secure=frame_of(request).settings.secure)
+    return answer
 
 
 def _mistake(request: Request, error: Exception) -> Response:
