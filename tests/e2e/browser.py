@@ -100,11 +100,15 @@ def watched(
         reduced_motion="reduce",
         **options,
     )
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(60_000)
     try:
         found = Watched(address, context, context.new_page())
         found.refuse_elsewhere()
-        yield found
+        try:
+            yield found
+        except BaseException as error:
+            error.add_note(f"{found.page.url} {found.complaints}")
+            raise
         assert not found.complaints, found.complaints
     finally:
         context.close()
