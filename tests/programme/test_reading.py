@@ -25,6 +25,7 @@ from meritfair.programme.ledger_cache import ByteCache
 from meritfair.programme.listing import SORTS, STANDINGS, PeopleQuery, PersonLine
 from meritfair.programme.reading import EntryLine, Reader, Snapshot
 from meritfair.programme.rounds import committed
+from meritfair.programme.showing.estimating import PartEstimates
 from meritfair.programme.showing.person import PersonReport, person_of
 from meritfair.programme.storage.session import Session
 from meritfair.programme.storage.store import StoreError
@@ -359,14 +360,15 @@ def test_another_ledger_in_the_same_place_is_loaded_afresh(tmp_path: Path) -> No
     calls = clinic(url)
     calls.programme.store.backup(copy)
     calls.programme.away(["p1"], by="Ada")
-    reader = Reader(Store(url))
-    assert reader.look("calls").status.away == 1
+    reader, second = Reader(Store(url)), Reader(Store(url))
+    assert reader.look("calls").status.away == second.look("calls").status.away == 1
     (tmp_path / "programmes.db").write_bytes(copy.read_bytes())
     assert reader.look("calls").status.away == 0
     calls.programme.withdraw(["p2"], by="Ada")
     calls.programme.away(["p3"], by="Ada")
-    snapshot = check_same(reader, url)
-    assert [line.kind for line in snapshot.entry_lines(2, 9)] == ["withdraw", "away"]
+    for each in (reader, second):  # to the second one the ledger has only grown
+        snapshot = check_same(each, url)
+        assert [line.kind for line in snapshot.entry_lines(2, 9)] == ["withdraw", "away"]
 
 
 @pytest.mark.slow
@@ -379,6 +381,24 @@ def test_entries_that_do_not_fit_in_memory_are_read_again(store_url: str) -> Non
     check_same(reader, store_url)
     calls.programme.draw(by="Ada")
     check_same(reader, store_url)
+
+
+def test_what_is_made_ahead_is_used(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = clinic(store_url)
+    calls.play()
+    reader = Reader(Store(store_url))
+    reader.prepare("calls")  # closed
+    made = list[int]()
+    of = PartEstimates.of
+    monkeypatch.setattr(PartEstimates, "of", lambda *given: (made.append(1), of(*given))[1])  # type: ignore[func-returns-value]
+    reader.look("calls").person(3)
+    drawn = calls.programme.draw(by="Ada")
+    calls.programme.report(Outcomes([drawn.ids[0]], [1], [1]), by="Ada")
+    reader.look("calls").person(4)  # what was known at the commitment is what was known before it
+    assert made == []
+    calls.programme.close(by="Ada")
+    reader.look("calls").person(4)
+    assert made == [1]
 
 
 @pytest.mark.slow
