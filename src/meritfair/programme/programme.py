@@ -223,17 +223,22 @@ class Programme:
             raise InputError("a change of settings needs a reason")
 
         def do(work: Work) -> Receipt:
-            old = work.state.settings
-            check_known("part", part, [each.name for each in old.parts])
-            parts = [each if each.name != part else _changed(each, budget, policy, floor) for each in old.parts]
-            new = Settings(tuple(parts), old.rules if rules is None else rules, old.forget, old.features, old.trial)
+            new = work.state.settings.changed(part, budget=budget, policy=policy, floor=floor, rules=rules)
             body = new.body()
             said = {"parts": body["parts"], "rules": body["rules"], "reason": reason.strip()}
             work.append("change", said, None, by)
             return receipt(work, "change", work.state.summary.round)
 
         named = policy if isinstance(policy, str) or policy is None else repr(policy)
-        request = [budget, named, None if floor is None else repr(floor), rules and rules.settings(), part, reason, by]
+        request = [
+            budget,
+            named,
+            None if floor is None else repr(floor),
+            None if rules is None else rules.settings(),
+            part,
+            reason,
+            by,
+        ]
         return self._write("change", request, key, do)
 
     # ---- who takes part
@@ -555,11 +560,6 @@ class _UndoneError(Exception):
 def _request(outcomes: Outcomes, round_: int | None, by: str) -> list[Any]:
     columns = [getattr(outcomes, name).tolist() for name in ("before", "action", "after")]
     return [outcomes.ids, *columns, dict(outcomes.reasons), round_, by]
-
-
-def _changed(part: Part, budget: Any, policy: Any, floor: float | None) -> Part:
-    given = part.budget if budget is None else budget, part.policy if policy is None else policy
-    return Part(*given, part.floor if floor is None else floor, part.name, part.share)
 
 
 def _take_in_history(work: Work, history: StateLog, by: str) -> None:
