@@ -129,7 +129,7 @@ class CountingRequests:
         try:
             await self._app(scope, receive, noting)
         finally:
-            route = getattr(scope.get("route"), "path", "") or "none"
+            route = getattr(scope.get("route"), "path_format", "") or "none"
             self._metrics.count(scope["method"], route, status, time.perf_counter() - began)
 
 

@@ -75,7 +75,7 @@ def enrol_participants(
         return ReceiptShown.model_validate(changing.programme.enrol(_people(given), **changing.once))
 
 
-@router.get("/participants/{number}", operation_id="get_participant", summary="One participant")
+@router.get("/participants/{number:int}", operation_id="get_participant", summary="One participant")
 def get_participant(looking: Annotated[Looking, looks(Role.AUDITOR)], number: Number) -> ParticipantShown:
     """Return how one participant stands."""
     place = check_number(looking.snapshot, number)
@@ -106,7 +106,7 @@ def mark_back(
     return _with_ids(given, lambda ids: changing.programme.away(ids, back=True, **changing.once))
 
 
-@router.delete("/participants/{number}", operation_id="erase_participant", summary="Erase a participant")
+@router.delete("/participants/{number:int}", operation_id="erase_participant", summary="Erase a participant")
 def erase_participant(changing: Annotated[Changing, changes(Role.ADMIN)], number: Number) -> ReceiptShown:
     """Delete who someone is, for good: id, group, staff and reasons. They must have left before.
 
