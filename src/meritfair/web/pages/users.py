@@ -146,6 +146,24 @@ def in_words(line: LogLine) -> str:
         "token": _("token made for {user}: {detail}"),
         "revoke": _("token of {user} revoked: {detail}"),
     }
-    sentence = sentences.get(line.kind, "{user}: {detail}")
-    detail = line.detail.replace(" in *", " " + _("in all programmes")) or _("no role")
-    return sentence.format(user=line.about, detail=detail)
+    detail = _roles_in_words(line.detail) if line.kind in ("add", "role") else line.detail
+    return sentences[line.kind].format(user=line.about, detail=detail)
+
+
+def _roles_in_words(detail: str) -> str:
+    """Return roles as the log has them, such as ``viewer in *, admin in clinic``, in the reader's language."""
+    words = {
+        "none": _("no role"),
+        "viewer": _("viewer"),
+        "auditor": _("auditor"),
+        "coordinator": _("coordinator"),
+        "admin": _("admin"),
+    }
+    said = []
+    for part in detail.split(", "):
+        word, found, programme = part.partition(" in ")
+        if not found or word not in words:
+            return detail or words["none"]
+        where = _("all programmes") if programme == EVERYWHERE else programme
+        said.append(_("{role} in {programme}").format(role=words[word], programme=where))
+    return ", ".join(said)
