@@ -382,7 +382,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Web]:
     web = serving(url, folder, demo=True)
     page = web.anyone().get("/")
     assert "being set up" in page.text
+    assert "Week 0 of 12" in web.anyone().get("/setting-up", headers=HTMX).text
     open_clinic(Programme(web.frame.store, NAME))
+    assert web.anyone().get("/setting-up", headers=HTMX).headers["hx-redirect"] == "/"
     return lambda: web
 
 

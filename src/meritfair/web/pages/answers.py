@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from meritfair.core.language import _, ngettext
 from meritfair.web.access import Here
-from meritfair.web.rendering import path
+from meritfair.web.rendering import number, path
 
 
 def is_htmx(here: Here) -> bool:
@@ -45,4 +45,4 @@ def said(code: str, n: int = 0) -> str:
         "enrol": ngettext("{n} person is enrolled.", "{n} people are enrolled.", n),
         "played": ngettext("{n} round was played.", "{n} rounds were played.", n),
     }
-    return texts.get(code, "").format(n=n)
+    return texts.get(code, "").format(n=number(n))

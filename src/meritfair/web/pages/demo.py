@@ -10,11 +10,11 @@ from starlette.responses import Response
 from meritfair.core.language import _
 from meritfair.programme import live_demo
 from meritfair.programme.programme import Programme
-from meritfair.web.access import Here
+from meritfair.web.access import Here, signed_in
 from meritfair.web.frame import Frame
 from meritfair.web.pages.answers import go
 from meritfair.web.pages.rounds import Coordinator
-from meritfair.web.rendering import page
+from meritfair.web.rendering import page, part
 
 router = APIRouter()
 
@@ -33,8 +33,16 @@ def is_set_up(frame: Frame) -> bool:
 
 
 def show_setting_up(here: Here) -> Response:
-    """Show how far the clinic is set up; the page reloads by itself."""
+    """Show how far the clinic is set up; the page follows by itself."""
     return page(here, "setting_up.html", done=weeks_made(here.frame), total=live_demo.WEEKS)
+
+
+@router.get("/setting-up")
+def follow_setting_up(here: Annotated[Here, signed_in()]) -> Response:
+    """Show how far the clinic is, and lead to it when it is there."""
+    if not here.frame.settings.demo or is_set_up(here.frame):
+        return go(here)
+    return part(here, "parts/setting_up.html", done=weeks_made(here.frame), total=live_demo.WEEKS)
 
 
 @router.post("/p/{programme}/demo")

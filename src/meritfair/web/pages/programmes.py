@@ -91,7 +91,8 @@ def create_programme(
     """Create a programme."""
     called = name.strip()
     if not called or "/" in called or called in (".", "..") or len(called) > 100:
-        raise InputError(f"a programme needs a name of 1 to 100 characters without '/', got {called!r}")
+        said = _("a programme needs a name of 1 to 100 characters without '/', got {name}")
+        raise InputError(said.format(name=repr(called)))
     known = [each.strip() for each in features.split(",") if each.strip()]
     made = here.frame.reader.programme(called)
     rules = Rules(cooldown=cooldown)

@@ -114,7 +114,8 @@ def outcome_of(look: Snapshot, round_: int, number: int) -> RoundOutcome:
     for each in look.outcomes(round_):
         if each.number == number:
             return each
-    raise InputError(f"participant {number} was not drawn in round {round_}, nor reached otherwise")
+    said = _("participant {number} was not drawn in round {round}, nor reached otherwise")
+    raise InputError(said.format(number=number, round=round_))
 
 
 def tapped(id_: str, tap: str, reason: str = "") -> Outcomes:

@@ -179,7 +179,7 @@ def parse_budget(here: Here, budgets: list[str]) -> int | dict[str, int] | None:
         if not text.strip():
             continue
         if not text.strip().isdecimal():
-            raise InputError(f"budget must be a whole number, got {text.strip()!r}")
+            raise InputError(_("budget must be a whole number, got {text}").format(text=repr(text.strip())))
         given[own.name] = int(text)
     if not given:
         return None

@@ -17,6 +17,7 @@ from pathlib import Path
 from fastapi import UploadFile
 
 from meritfair.core.errors import InputError, MeritfairError
+from meritfair.core.language import _
 from meritfair.web.settings import ServerSettings
 
 KINDS = ("report", "correct", "enrol")
@@ -62,7 +63,7 @@ class WaitingFiles:
     def keep(self, upload: UploadFile, programme: str, by: str, kind: str, round_: int, reason: str) -> WaitingFile:
         """Keep what was uploaded."""
         if not upload.filename:
-            raise InputError("choose a file first")
+            raise InputError(_("choose a file first"))
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._remove_old()
         name = Path(upload.filename.replace("\\", "/")).name[:100]
@@ -80,7 +81,9 @@ class WaitingFiles:
             found = WaitingFile(**json.loads(about.read_text("utf-8")))
             if (found.programme, found.by) == (programme, by):
                 return found
-        raise InputError("this file does not wait any more: it was taken in or is older than an hour; upload it again")
+        raise InputError(
+            _("this file does not wait any more: it was taken in or is older than an hour; upload it again")
+        )
 
     def remove(self, file: WaitingFile) -> None:
         """Remove a file."""
