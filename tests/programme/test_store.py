@@ -135,6 +135,12 @@ def test_a_name_serves_once_and_an_unknown_one_tells_those_there_are(store: Stor
         pass
     with pytest.raises(InputError, match="32 hex digits, got 'x' and 'ABC'"), store.creating("x", "ABC", b""):
         pass
+    for name in ("*", "north/south"):
+        with (
+            pytest.raises(InputError, match=r"has no / and is not \*, which stands for all"),
+            store.creating(name, "a" * 32, b""),
+        ):
+            pass
     with store.reading(NAME) as session:
         assert session.length == 0
 

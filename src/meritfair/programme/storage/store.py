@@ -91,6 +91,8 @@ class Store:
         if not name or not re.fullmatch("[0-9a-f]{32}", identity):
             raise InputError(f"a programme has a name and an identity of 32 hex digits, got {name!r} and {identity!r}")
         check_texts([name])
+        if name == "*" or "/" in name:
+            raise InputError(f"the name of a programme has no / and is not *, which stands for all, got {name!r}")
         with self._database.transaction(writing=True) as connection:
             there = self._rows(connection, lock=True)
             if any(row.name == name for row in there):
