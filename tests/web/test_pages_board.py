@@ -470,6 +470,16 @@ def test_a_preview_is_what_the_next_draw_would_be(server: Server) -> None:
         assert then == pytest.approx(due[number_])
 
 
+def test_with_many_people_a_preview_is_long_work(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, address = server.browsers[Role.ADMIN], "/p/calls/settings/preview?budget=5&slack=2"
+    direct = settled(client, address)
+    monkeypatch.setattr("meritfair.web.pages.settings._MANY", 0)
+    assert "<progress" in client.get(address).text
+    page = settled(client, address)
+    keys = r'name="(key|csrf)" value="[^"]+"'
+    assert re.sub(keys, "", page) == re.sub(keys, "", direct)
+
+
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [

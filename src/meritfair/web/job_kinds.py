@@ -9,12 +9,12 @@ from __future__ import annotations
 import csv
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from meritfair.core.errors import InputError
-from meritfair.core.language import _, speaking
+from meritfair.core.language import ENGLISH, _, speaking
 from meritfair.programme.programme import Programme
 from meritfair.programme.storage.store import Store
 from meritfair.programme.users import Role
@@ -79,16 +79,18 @@ def report(task: Task) -> Made:
 
 
 def board(task: Task) -> Made:
-    """Write the audit as one page of HTML, without single people."""
+    """Write the audit as one page of HTML, without single people, in the `language` that is asked for."""
     from meritfair.programme.showing.board import without_names
     from meritfair.programme.showing.report import report_of
     from meritfair.programme.showing.report_page import write_report_page
+    from meritfair.web.language import language_of
 
     task.tell(_("reading the ledger"), 0, 2)
     with task.store.reading(task.programme) as session:
         found = report_of(Work(session))
     task.tell(_("drawing"), 1, 2)
-    write_report_page(without_names(found), task.folder / "board.html", people=False)
+    with speaking(language_of(str(task.arguments.get("language", ""))) or ENGLISH):
+        write_report_page(without_names(found), task.folder / "board.html", people=False)
     return Made({}, "board.html")
 
 
@@ -128,13 +130,14 @@ def whatif(task: Task) -> Made:
         raise InputError(f"rounds ahead must be between 1 and {MOST_ROUNDS}, got {rounds}")
     if not 1 <= len(budgets) <= _MOST_SCENARIOS:
         raise InputError(f"a what-if takes 1 to {_MOST_SCENARIOS} budgets, got {len(budgets)}")
+    words = _("playing the rounds ahead")
     found = ask(
         programme.log(),
         _policies(task, max(budgets)),
         budget=budgets,
         rounds=rounds,
         extrapolate=bool(task.arguments.get("extrapolate")),
-        progress=lambda words, done, total: task.tell(words, done, total),
+        progress=lambda _name, done, total: task.tell(words, done, total),
     )
     names = [each.name for each in found.outlooks]
     rows = [{"name": name, **row} for name, row in zip(names, found.table(), strict=True)]
@@ -154,6 +157,17 @@ def _policies(task: Task, budget: int) -> dict[str, Any]:
     if task.arguments.get("change"):
         policies["changed"] = Part.from_body(task.arguments["change"]).policy_for(people, budget)
     return policies
+
+
+def preview(task: Task) -> Made:
+    """Work out what other settings would do to the next draw; they are given as the ledger has them."""
+    from meritfair.programme.settings import Settings
+    from meritfair.programme.showing.change_preview import preview_change
+
+    task.tell(_("planning the next round"), 0, 1)
+    with task.store.reading(task.programme) as session:
+        found = preview_change(Work(session), Settings.from_body(task.arguments["settings"]))
+    return Made(asdict(found))
 
 
 def export(task: Task) -> Made:
@@ -176,6 +190,7 @@ KINDS: dict[str, Callable[[Task], Made]] = {
     "learning": learning,
     "verify": verify,
     "whatif": whatif,
+    "preview": preview,
     "export": export,
 }
 ROLES = {
@@ -184,6 +199,7 @@ ROLES = {
     "learning": Role.VIEWER,
     "verify": Role.AUDITOR,
     "whatif": Role.VIEWER,
+    "preview": Role.ADMIN,
     "export": Role.AUDITOR,
 }
 

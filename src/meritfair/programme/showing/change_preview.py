@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +58,14 @@ class ChangePreview:
     most: tuple[float, float]
     moved: float
     people: tuple[tuple[int, float, float], ...]
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], what: Sequence[str]) -> ChangePreview:
+        """Return what `asdict` has made plain, also if it was JSON meanwhile; `what` in the reader's words."""
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, (list, tuple))}
+        groups = tuple(GroupShift(**each) for each in values["groups"])
+        people = tuple(tuple(each) for each in values["people"])
+        return cls(**{**values, **lists, "groups": groups, "people": people, "what": tuple(what)})
 
 
 def preview_change(view: ProgrammeView, new: Settings) -> ChangePreview:

@@ -16,6 +16,7 @@ from meritfair.policies.merit_fair import MeritFair
 from meritfair.programme.reading import Snapshot
 from meritfair.programme.settings import Part, Settings
 from meritfair.programme.showing.change_preview import ChangePreview
+from meritfair.programme.showing.happenings import differences
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
 from meritfair.web.charts import Chart, Curve
@@ -28,6 +29,7 @@ router = APIRouter()
 Viewer = Annotated[Here, needs(Role.VIEWER)]
 Admin = Annotated[Here, needs(Role.ADMIN)]
 Text = Annotated[str, Form(max_length=2000)]
+_MANY = 20_000  # people for whom a plan of the next round takes a while
 _AHEAD = 26  # rounds that a what-if plays
 
 
@@ -177,9 +179,11 @@ def _preview(here: Here, wanted: Wanted, problem: str = "") -> Response:
     look = here.look()
     try:
         new = wanted.settings(look.settings)
-        shown = look.preview_change(new)
+        shown = _shown(here, look, new)
     except InputError as error:
         return _show(here, look, problem=str(error), status=422)
+    if isinstance(shown, Job):
+        return page(here, "settings_planning.html", job=shown, stale=False, back=path("p", here.name, "settings"))
     ids = look.ids([number for number, _now, _then in shown.people])
     return page(
         here,
@@ -196,6 +200,14 @@ def _preview(here: Here, wanted: Wanted, problem: str = "") -> Response:
         new_key=new_key,
         back=path("p", here.name, "settings"),
     )
+
+
+def _shown(here: Here, look: Snapshot, new: Settings) -> ChangePreview | Job:
+    """Return what other settings would do, or the job that works it out if there are many people."""
+    if look.status.enrolled <= _MANY:
+        return look.preview_change(new)
+    job = here.frame.jobs.ask("preview", here.name, {"settings": new.body()})
+    return job if job.result is None else ChangePreview.from_dict(job.result, differences(look.settings, new))
 
 
 def _whatif(here: Here, old: Settings, new: Settings, name: str) -> Job | None:

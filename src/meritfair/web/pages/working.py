@@ -9,7 +9,7 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import FileResponse
 from starlette.responses import Response
 
-from meritfair.core.language import current
+from meritfair.core.language import _, current
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
 from meritfair.web.job_files import Job
@@ -68,7 +68,7 @@ def show_job(here: Viewer, job: str, stale: bool = False) -> Response:
     """Show how far a job is or, once it is done, what came of it."""
     found = _job(here, job)
     shown = part(here, "parts/job.html", job=found, stale=stale, whatif_chart=whatif_chart)
-    if found.state == "done" and found.kind in ("report", "learning") and not stale and is_htmx(here):
+    if found.state == "done" and found.kind in ("report", "learning", "preview") and not stale and is_htmx(here):
         shown.headers["HX-Refresh"] = "true"
     return shown
 
@@ -79,9 +79,9 @@ def download(here: Viewer, job: str) -> Response:
     found = _job(here, job)
     file = here.frame.jobs.path(found)
     if found.state != "done" or not found.file or not file.exists():
-        raise HTTPException(404, "there is no such file, or it was deleted: have it made again")
+        raise HTTPException(404, _("there is no such file, or it was deleted: have it made again"))
     if found.kind == "report" and not here.may(Role.AUDITOR):
-        raise HTTPException(403, "this needs the role auditor: it has a row for everyone")
+        raise HTTPException(403, _("this needs the role auditor: it has a row for everyone"))
     return FileResponse(file, media_type=_TYPES[file.suffix], filename=f"{here.name}-{file.name}")
 
 
@@ -97,7 +97,7 @@ def _job(here: Here, id_: str) -> Job:
     """Return a job of this programme, if the caller may see what comes of it."""
     found = here.frame.jobs.get(id_)
     if found is None or found.programme != here.name or not here.may(ROLES[found.kind]):
-        raise HTTPException(404, "there is no such job, or it was deleted: reload the page")
+        raise HTTPException(404, _("there is no such job, or it was deleted: reload the page"))
     return found
 
 
