@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from meritfair.core.errors import InputError, MissingExtraError
 from meritfair.core.figures import house_style
+from meritfair.core.language import _, current
 from meritfair.core.storage import check_suffix, write_text
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def page_templates(*packages: str) -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"data_uri": _data_uri, "sides": _sides}
+    made.globals |= {"_": _, "language": current}
     return made
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from meritfair.core.arrays import FloatArray
 from meritfair.core.figures import evenly, two_panels
+from meritfair.core.language import _
 from meritfair.core.texts import for_figure, several
 from meritfair.effects.report import Effect, EffectTable
 
@@ -44,12 +45,12 @@ def shown_parts(found: Effect) -> EffectTable:
 
     The names say what they are of.
     """
-    tables = [("", found.overall), ("state ", found.states)]
+    tables = [("", found.overall), (_("state") + " ", found.states)]
     if found.groups is not None:
         largest = np.sort(np.argsort(-found.groups.rows, kind="stable")[:_MOST_GROUPS])
         tables.append((f"{found.settings['group']} ", found.groups.take(largest)))
     names = [prefix + name for prefix, table in tables for name in table.names]
-    columns = [table.columns("names") for _, table in tables]
+    columns = [table.columns("names") for _prefix, table in tables]
     merged = {key: np.concatenate([each[key] for each in columns]) for key in columns[0] if key != "names"}
     return EffectTable(tuple(names), **merged)
 
@@ -75,7 +76,7 @@ def _draw_course(axes: Axes, course: EffectTable) -> None:
     most = _MOST_TICKS if max(map(len, course.names)) < _LONG_TICK else _MOST_LONG_TICKS
     ticks = np.unique(np.linspace(0, len(course) - 1, min(most, len(course))).round().astype(int))
     axes.set_xticks(ticks, [for_figure(course.names[k]) for k in ticks])
-    axes.set(title="Effect of a pull, after each round", xlabel="round", ylabel="percentage points")
+    axes.set(title=_("Effect of a pull, after each round"), xlabel=_("round"), ylabel=_("percentage points"))
     axes.set_ylim(_POINTS * low, _POINTS * high)
 
 
@@ -93,11 +94,12 @@ def _draw_parts(axes: Axes, found: Effect, parts: EffectTable) -> None:
         if parts.shown[k]:
             axes.plot(_POINTS * parts.estimate[k], place, "o", color=_ORANGE, markersize=5, zorder=3)
     plain = _POINTS * found.difference
-    axes.plot(plain, len(parts) - 1, "x", color=_GREY, markersize=7, zorder=3, label="plain difference of means")
+    axes.plot(plain, len(parts) - 1, "x", color=_GREY, markersize=7, zorder=3, label=_("plain difference of means"))
     axes.axvline(0, color="black", linewidth=1, linestyle=":")
     names = [name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…" for name in parts.names]
     axes.set_yticks(range(len(parts)), [for_figure(name) for name in reversed(names)])
     axes.set_ylim(-0.8, len(parts) - 0.2)
-    axes.set(title="By state" + " and group" * (found.groups is not None), xlabel="percentage points")
+    title = _("By state") if found.groups is None else _("By state and group")
+    axes.set(title=title, xlabel=_("percentage points"))
     axes.grid(visible=False, axis="y")
     axes.legend(loc="best")

@@ -6,6 +6,7 @@ import math
 from os import PathLike
 
 from meritfair.core.figures import evenly
+from meritfair.core.language import _, current
 from meritfair.core.pages import Drawing, Page, PageSection, PageTable, svg, write_page
 from meritfair.core.texts import printable
 from meritfair.effects.report import Effect, EffectTable, plain_difference, signed
@@ -22,8 +23,8 @@ def write_effect_page(found: Effect, path: str | PathLike[str]) -> None:
 def headings(level: float) -> list[str]:
     """Return the headings of the cells of `cells`."""
     sure = f"{100 * level:g} %"
-    columns = ["effect", f"{sure} interval\nat any time", f"{sure} interval\nfor one look"]
-    return [*columns, "arm-\nrounds", "drawn", "effec-\ntive"]
+    columns = [_("effect"), _("{sure} interval\nat any time"), _("{sure} interval\nfor one look")]
+    return [*(text.format(sure=sure) for text in columns), _("arm-\nrounds"), _("drawn"), _("effec-\ntive")]
 
 
 def cells(table: EffectTable, first: list[str] | None = None) -> list[list[str]]:
@@ -34,9 +35,7 @@ def cells(table: EffectTable, first: list[str] | None = None) -> list[list[str]]
             signed(float(table.estimate[k])),
             span(float(table.anytime_low[k]), float(table.anytime_high[k])),
             span(float(table.low[k]), float(table.high[k])),
-            f"{table.rows[k]:,}",
-            f"{table.pulled[k]:,}",
-            f"{table.effective[k]:,.0f}",
+            *(current().decimal(float(values[k])) for values in (table.rows, table.pulled, table.effective)),
         ]
         for k, name in enumerate(first or table.names)
     ]
@@ -50,7 +49,9 @@ def span(low: float, high: float) -> str:
     >>> span(-0.031, 0.17), span(float("nan"), float("nan"))
     ('−3.1 to 17.0', '–')
     """
-    return " to ".join(signed(end).lstrip("+") for end in (low, high)) if math.isfinite(low) else "–"
+    if not math.isfinite(low):
+        return "–"
+    return _("{low} to {high}").format(low=signed(low).lstrip("+"), high=signed(high).lstrip("+"))
 
 
 def effect_page(found: Effect) -> Page:

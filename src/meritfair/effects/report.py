@@ -14,6 +14,7 @@ import numpy as np
 
 from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.core.checks import check_choice
+from meritfair.core.language import current
 from meritfair.core.tables import data_frame, rows_of, write_table
 from meritfair.core.texts import several
 from meritfair.effects.sequence import LEAST
@@ -249,8 +250,10 @@ def signed(value: float, digits: int = 1) -> str:
     """
     if not math.isfinite(value):
         return "–"
-    text = f"{100 * value:+.{digits}f}"
-    return text[1:] if float(text) == 0 else text.replace("-", "−")
+    text = current().decimal(abs(100 * value), digits)
+    if round(100 * value, digits) == 0:
+        return text
+    return f"+{text}" if value > 0 else f"−{text}"
 
 
 _WHY_IT_MISLEADS = (

@@ -8,6 +8,7 @@ import numpy as np
 
 from meritfair.core.arrays import AnyArray, BoolArray, IntArray
 from meritfair.core.checks import check_known, check_whole
+from meritfair.core.language import _
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.roster import Roster
 from meritfair.programme.state import State
@@ -171,7 +172,7 @@ def lines_of(state: State, roster: Roster, numbers: IntArray) -> tuple[PersonLin
         known, drawn = int(own.state[row]), int(own.drawn[row])
         line = PersonLine(
             number=number,
-            id=texts.id or f"participant {number}",
+            id=texts.id or _("participant {number}").format(number=number),
             group=texts.group,
             staff=texts.staff,
             part=state.settings.parts[int(part[row])].name,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meritfair.core.arrays import IntArray
+from meritfair.core.language import _
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.ledger_cache import ByteCache, LedgerCache
 from meritfair.programme.listing import Listing, PeoplePage, PeopleQuery, PersonLine, lines_of
@@ -145,7 +146,7 @@ class Snapshot:
         return self._outcomes(number, np.flatnonzero((seen[0] == 1) | (seen[0] == 0) & (seen[2] == 1)))
 
     def _outcomes(self, round_: int, numbers: IntArray) -> tuple[RoundOutcome, ...]:
-        _, table = committed(self._loaded, round_)
+        _entry, table = committed(self._loaded, round_)
         rows, known = np.searchsorted(table["number"], numbers), self._loaded.texts(numbers.tolist())
         due, chance = table["due"][rows] / ONE, table["chance"][rows] / ONE
         made = []
@@ -153,7 +154,7 @@ class Snapshot:
             zip(numbers.tolist(), self._loaded.state.seen(round_)[:, numbers].T.tolist(), strict=True)
         ):
             drawn, before, action, after = values
-            texts = known.get(number, Texts(f"participant {number}", "", ""))
+            texts = known.get(number, Texts(_("participant {number}").format(number=number), "", ""))
             reason = "" if drawn else self._reason(round_, number)
             chances = float(due[place]), float(chance[place])
             made.append(RoundOutcome(number, *texts, *chances, drawn == 1, before, action, after, reason))
@@ -162,7 +163,7 @@ class Snapshot:
     def _reason(self, round_: int, number: int) -> str:
         """Return why someone was reached in a round without being drawn, as it was said last."""
         notes = self._loaded.notes(number)
-        rounds = {seq: entry.body["round"] for seq in notes for entry, _ in self._loaded.heads(seq, seq + 1)}
+        rounds = {seq: entry.body["round"] for seq in notes for entry, _digest in self._loaded.heads(seq, seq + 1)}
         return notes[max(seqs)] if (seqs := [seq for seq in notes if rounds[seq] == round_]) else ""
 
     def people(self, query: PeopleQuery) -> PeoplePage:
@@ -201,7 +202,10 @@ class Snapshot:
     def ids(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return the ids of participants by their numbers in the ledger; those who are erased have none."""
         known = self._loaded.texts(list(numbers))
-        return {number: known[number].id if number in known else f"participant {number}" for number in numbers}
+        return {
+            number: known[number].id if number in known else _("participant {number}").format(number=number)
+            for number in numbers
+        }
 
     def changes(self) -> list[Change]:
         """Return all changes of settings, from the first on."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from meritfair.programme.showing.before_round import BeforeRound
 
 
+NO_GROUP = "(none)"  # the group of those who have none, where others have one
+
+
 class Texts(NamedTuple):
     """What is kept of someone in words; of those who were erased there is nothing."""
 

@@ -96,9 +96,10 @@ class NeedsRole:
         frame, caller = frame_of(request), caller_of(request, credentials)
         mine = caller.role_in(programme)
         if mine is None or programme not in frame.reader.names():
-            raise HTTPException(404, f"there is no programme {programme!r}")
+            raise HTTPException(404, _("there is no programme {name}").format(name=repr(programme)))
         if mine < self.role:
-            raise HTTPException(403, f"this needs the role {self.role.name.lower()}, and yours is {mine.name.lower()}")
+            said = _("this needs the role {needed}, and yours is {own}")
+            raise HTTPException(403, said.format(needed=role_word(self.role), own=role_word(mine)))
         return Here(request, frame, caller, programme, mine)
 
 
@@ -112,7 +113,8 @@ class NeedsSignIn:
         caller = caller_of(request, credentials)
         mine = caller.role_in("*")
         if self.role is not None and (mine is None or mine < self.role):
-            raise HTTPException(403, f"this needs the role {self.role.name.lower()} for all programmes")
+            said = _("this needs the role {needed} for all programmes")
+            raise HTTPException(403, said.format(needed=role_word(self.role)))
         return Here(request, frame_of(request), caller, "", mine)
 
 
@@ -124,6 +126,13 @@ def needs(role: Role) -> Any:
 def signed_in(role: Role | None = None) -> Any:
     """Return the dependency of a route outside of programmes, for anyone who is signed in or has a role for all."""
     return Depends(NeedsSignIn(role))
+
+
+def role_word(role: Role) -> str:
+    """Return what a role is called."""
+    return {Role.VIEWER: _("viewer"), Role.AUDITOR: _("auditor"), Role.COORDINATOR: _("coordinator")}.get(
+        role, _("admin")
+    )
 
 
 def is_api(request: Request) -> bool:

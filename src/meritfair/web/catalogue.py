@@ -37,7 +37,7 @@ def messages() -> Catalog:
 
 
 def _files() -> Iterator[Path]:
-    for pattern in ("**/*.py", "web/templates/**/*.html"):
+    for pattern in ("**/*.py", "core/templates/*.jinja", "web/templates/**/*.html"):
         yield from sorted(SOURCE.glob(pattern))
 
 

@@ -91,7 +91,14 @@ def _refused(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(_allowed(request))
-    return _answer(request, error.status_code, str(error.detail), headers)
+    return _answer(request, error.status_code, _detail(request, error), headers)
+
+
+def _detail(request: Request, error: StarletteHTTPException) -> str:
+    """Return what a refusal says; where it says no more than its status, people are told in their language."""
+    if _for_programs(request) or error.detail != HTTPStatus(error.status_code).phrase:
+        return str(error.detail)
+    return _("There is no such page.") if error.status_code == 404 else _("This cannot be done here.")
 
 
 def _allowed(request: Request) -> list[str]:

@@ -1,4 +1,7 @@
-"""Doing long work: one job after another, with progress and errors in words."""
+"""Doing long work: one job after another, with progress and errors in words.
+
+These are kept in English, whoever has asked; pages say them in the language of whoever looks.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,19 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from meritfair.core.errors import MeritfairError
-from meritfair.core.language import _
+from meritfair.core.language import ENGLISH, _, speaking
 from meritfair.programme.storage.store import Store
 from meritfair.web.job_files import Job, JobFiles
 from meritfair.web.job_kinds import KINDS, Task
 
 _EVERY = 0.2  # seconds between two states that are written down
 _log = logging.getLogger("meritfair.jobs")
+
+
+def failure() -> str:
+    """Return what is said of a job that failed for a reason of our own."""
+    with speaking(ENGLISH):
+        return _("That did not work. The server's log says more.")
 
 
 class Worker:
@@ -41,13 +50,14 @@ class Worker:
         self._files.update(job)
         try:
             task = Task(self._store, job.programme, job.arguments, self._files.folder / job.id, self._telling(job))
-            made = KINDS[job.kind](task)
+            with speaking(ENGLISH):
+                made = KINDS[job.kind](task)
             over = replace(job, state="done", result=made.values, file=made.file)
         except MeritfairError as error:
             over = replace(job, state="failed", error=str(error))
         except Exception:  # of our own making: the words are for people, the log has the rest
             _log.exception("a job failed", extra={"kind": job.kind})
-            over = replace(job, state="failed", error=_("That did not work. The server's log says more."))
+            over = replace(job, state="failed", error=failure())
         self._files.finish(over)
         self._files.prune()
         _log.info("job %s %s after %.1f s", job.kind, over.state, time.monotonic() - began)

@@ -40,9 +40,8 @@ class Spoken(Language):
     def ngettext(self, singular: str, plural: str, number: float) -> str:
         found = self._catalogue.get(singular)
         place = 0 if self.locale.plural_form(number) == "one" else 1  # English and German have two forms
-        if found is None or isinstance(found.string, str) or not found.string[place]:
-            return super().ngettext(singular, plural, number)
-        return str(found.string[place])
+        forms = () if found is None or isinstance(found.string, str) else tuple(found.string or ())
+        return forms[place] if len(forms) == 2 and forms[place] else super().ngettext(singular, plural, number)
 
     def decimal(self, value: float, digits: int = 0) -> str:
         return format_decimal(value, format="#,##0" + "." * bool(digits) + "0" * digits, locale=self.locale)

@@ -13,8 +13,9 @@ import jinja2
 from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
-from meritfair.core.language import current
+from meritfair.core.language import _, current
 from meritfair.programme.users import Role
+from meritfair.programme.view import NO_GROUP
 from meritfair.web.language import LANGUAGES
 
 if TYPE_CHECKING:
@@ -39,7 +40,15 @@ def templates() -> jinja2.Environment:
         lambda text: current().gettext(text), lambda one, many, n: current().ngettext(one, many, n), newstyle=True
     )
     made.filters |= {"number": number, "percent": percent, "signed": signed, "date": date, "datetime": moment}
-    made.globals |= {"Role": Role, "LANGUAGES": LANGUAGES, "static": static, "path": path, "language": current}
+    made.globals |= {
+        "Role": Role,
+        "LANGUAGES": LANGUAGES,
+        "static": static,
+        "path": path,
+        "language": current,
+        "job_words": job_words,
+        "group_word": group_word,
+    }
     return made
 
 
@@ -79,6 +88,17 @@ def path(*parts: Any, **query: Any) -> str:
     """
     asked = "&".join(f"{quote(k, safe='')}={quote(str(v), safe='')}" for k, v in query.items() if v not in (None, ""))
     return "/" + "/".join(quote(str(each), safe="") for each in parts) + (f"?{asked}" if asked else "")
+
+
+def job_words(words: str) -> str:
+    """Return what a job has said, in the reader's language if it is known in it, with a capital."""
+    text = current().gettext(words)
+    return text[:1].upper() + text[1:]
+
+
+def group_word(name: str) -> str:
+    """Return what a group is called; those that stand for no group have a name in every language."""
+    return {"all": _("all"), NO_GROUP: _("(none)")}.get(name, name)
 
 
 def number(value: float | None, digits: int = 0) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from meritfair.core.language import _
 from meritfair.core.texts import for_figure
 
 if TYPE_CHECKING:
@@ -38,5 +39,5 @@ def accounts_axis(axes: Axes, extent: float, slack: float | None) -> None:
         for bound in (slack, -slack):
             axes.axhline(bound, color="black", linewidth=1, linestyle="--")
     most = 1.15 * max(extent, slack or 0.0, 1e-3)
-    axes.set(xlabel="round", ylabel="← ahead · draws · owed →", ylim=(-most, most))
+    axes.set(xlabel=_("round"), ylabel=_("← ahead · draws · owed →"), ylim=(-most, most))
     whole_rounds(axes)

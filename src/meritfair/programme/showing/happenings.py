@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from meritfair.model.rules import budget_text
+from meritfair.core.language import _, current, ngettext
+from meritfair.model.rules import Rules, budget_text
 from meritfair.programme.ledger.entries import Entry
 from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.settings import Part, Settings
+from meritfair.programme.showing.wording import shortest
 from meritfair.programme.view import ProgrammeView
 from meritfair.programme.work import Work
 
@@ -182,7 +184,7 @@ class _Reader:
 def changes_of(view: ProgrammeView) -> list[Change]:
     """Return all changes of settings, from the first on."""
     found, body, round_ = list[Change](), dict[str, Any](), 0
-    for entry, _ in view.heads():
+    for entry, _digest in view.heads():
         if entry.kind == "create":
             body = dict(entry.body)
         elif entry.kind == "commit":
@@ -194,7 +196,7 @@ def changes_of(view: ProgrammeView) -> list[Change]:
 
 
 def _change(entry: Entry, old: Settings, new: Settings, first_round: int) -> Change:
-    what = tuple(differences(old, new) or ["nothing"])
+    what = tuple(differences(old, new) or [_("nothing")])
     return Change(entry.time, entry.by, str(entry.body["reason"]), first_round, what)
 
 
@@ -202,7 +204,7 @@ def differences(old: Settings, new: Settings) -> list[str]:
     """Return what differs between settings of one programme, in words; nothing if they are the same."""
     what = [text for mine, other in zip(old.parts, new.parts, strict=True) for text in _differences(mine, other)]
     if old.rules != new.rules:
-        what.append(f"rules: {old.rules or 'none'} → {new.rules or 'none'}")
+        what.append(_("rules: {old} → {new}").format(old=rules_text(old.rules), new=rules_text(new.rules)))
     return what
 
 
@@ -211,11 +213,13 @@ def _differences(old: Part, new: Part) -> list[str]:
     name = f"{old.name}: " if old.name else ""
     found = []
     if old.budget != new.budget:
-        found.append(f"{name}budget {budget_text(old.budget)} → {budget_text(new.budget)}")
+        values = {"old": budget_text(old.budget), "new": budget_text(new.budget)}
+        found.append(name + _("budget {old} → {new}").format(**values))
     if old.policy != new.policy:
-        found.append(f"{name}policy {_policies(old, new)}")
+        found.append(name + _("policy {change}").format(change=_policies(old, new)))
     if old.floor != new.floor:
-        found.append(f"{name}floor {old.floor:g} → {new.floor:g} of an equal share")
+        values = {"old": shortest(old.floor), "new": shortest(new.floor)}
+        found.append(name + _("floor {old} → {new} of an equal share").format(**values))
     return found
 
 
@@ -224,7 +228,7 @@ def _policies(old: Part, new: Part) -> str:
     if old.policy.name != new.policy.name:
         return f"{old.policy.name} → {new.policy.name}"
     mine, other = old.policy.settings(), new.policy.settings()
-    return ", ".join(f"{key} {mine[key]} → {other[key]}" for key in mine if mine[key] != other[key])
+    return ", ".join(f"{key} {_value(mine[key])} → {_value(other[key])}" for key in mine if mine[key] != other[key])
 
 
 def plain_change(change: Change) -> dict[str, Any]:
@@ -240,8 +244,21 @@ def policy_words(part: Part) -> str:
     >>> policy_words(Part(40, "random"))
     'policy random, 40 people a round'
     """
-    budget = f"{budget_text(part.budget)} {'person' if part.budget == (1,) else 'people'} a round"
-    settings = part.policy.settings()
-    shown = [f"{key} {settings[key]}" for key in ("estimate", "design", "slack") if key in settings]
-    floor = f"floor {part.floor:g} of an equal share" if part.policy.criterion is not None else ""
-    return ", ".join([f"policy {part.policy.name}", budget, *shown, *([floor] if floor else [])])
+    budget = ngettext("{budget} person a round", "{budget} people a round", 1 if part.budget == (1,) else 2)
+    settings, names = part.policy.settings(), {"estimate": _("estimate"), "design": _("design"), "slack": _("slack")}
+    shown = [f"{name} {_value(settings[key])}" for key, name in names.items() if key in settings]
+    floor = _("floor {part} of an equal share").format(part=shortest(part.floor))
+    said = [_("policy {name}").format(name=part.policy.name), budget.format(budget=budget_text(part.budget)), *shown]
+    return ", ".join([*said, *([floor] if part.policy.criterion is not None else [])])
+
+
+def rules_text(rules: Rules) -> str:
+    """Return rules in one line, such as ``cooldown 2, once``; "none" if there are none."""
+    names = {"cooldown": _("cooldown"), "warmup": _("warmup"), "once": _("once"), "accrue": _("accrue")}
+    settings = {name: value for name, value in rules.settings().items() if value}
+    said = [names[key] if value is True else f"{names[key]} {value}" for key, value in settings.items()]
+    return ", ".join(said) or _("none")
+
+
+def _value(value: Any) -> str:
+    return str(value).replace(".", current().decimal(0.5, 1)[1]) if isinstance(value, float) else str(value)

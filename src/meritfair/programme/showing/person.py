@@ -14,6 +14,7 @@ import numpy as np
 
 from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
+from meritfair.core.language import _
 from meritfair.policies.plans import Lottery
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.showing.estimating import LEVEL, Bound, PartEstimates
@@ -248,7 +249,7 @@ def person_of(view: ProgrammeView, id_: str | int, *, round: int | None = None, 
     part = state.settings.parts[int(state.part[number])]
     return PersonReport(
         programme=view.name,
-        id=id_ if isinstance(id_, str) else stored.id or f"participant {number}",
+        id=id_ if isinstance(id_, str) else stored.id or _("participant {number}").format(number=number),
         number=number,
         round=history.round,
         time=history.time,

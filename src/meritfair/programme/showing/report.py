@@ -32,10 +32,8 @@ from meritfair.programme.showing.trial_tables import TrialTables, trial_tables
 from meritfair.programme.showing.waits import allowing_for
 from meritfair.programme.state import CLOSED
 from meritfair.programme.verifying import Verification
-from meritfair.programme.view import ProgrammeView
+from meritfair.programme.view import NO_GROUP, ProgrammeView
 from meritfair.programme.work import Work, versions
-
-NO_GROUP = "(none)"
 
 
 @dataclass(frozen=True)

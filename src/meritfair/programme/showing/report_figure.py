@@ -9,6 +9,7 @@ import numpy as np
 
 from meritfair.core.arrays import IntArray
 from meritfair.core.figures import evenly, new_figure
+from meritfair.core.language import _
 from meritfair.effects.report import Effect
 from meritfair.programme.showing.figure_parts import BLUE, GREEN, GREY, ORANGE, PALE, accounts_axis, short, whole_rounds
 from meritfair.programme.showing.learned import LearnedGroup
@@ -34,10 +35,10 @@ def plot_groups(report: ProgrammeReport) -> Figure:
     """Draw what each group was due, given, drawn and reached, for 100 rounds of one person."""
     table, places = report.groups, shown_groups(report)
     bars = {
-        "due": (table.due, GREY),
-        "given": (table.given, PALE),
-        "drawn": (table.drawn, BLUE),
-        "reached": (table.reached, ORANGE),
+        _("due"): (table.due, GREY),
+        _("given"): (table.given, PALE),
+        _("drawn"): (table.drawn, BLUE),
+        _("reached"): (table.reached, ORANGE),
     }
     with new_figure(1.5 + 0.75 * len(places)) as figure:
         axes = figure.subplots()
@@ -45,7 +46,7 @@ def plot_groups(report: ProgrammeReport) -> Figure:
             rates = 100 * values[places] / np.maximum(1, table.rounds[places])
             axes.barh(np.arange(len(places)) + 0.19 * (k - 1.5), rates, 0.17, color=color, label=name)
         axes.set_yticks(range(len(places)), [short(table.names[k]) for k in places])
-        axes.set(xlabel="in 100 rounds of one person", ylim=(len(places) - 0.45, -0.55))
+        axes.set(xlabel=_("in 100 rounds of one person"), ylim=(len(places) - 0.45, -0.55))
         axes.grid(visible=False, axis="y")
         figure.legend(loc="outside upper left", ncols=4)
     return figure
@@ -69,12 +70,14 @@ def _draw_evidence(axes: Axes, report: ProgrammeReport) -> None:
     top = 1.1 * max(need, float(powers[np.isfinite(powers)].max(initial=0.0)))
     axes.plot(course.rounds, powers.clip(max=top), color=BLUE)
     axes.axhline(need, color="black", linewidth=1, linestyle="--")
-    axes.annotate("proof of unfair draws", (course.rounds[0], need), (3, 3), textcoords="offset points", fontsize=9)
+    axes.annotate(_("proof of unfair draws"), (course.rounds[0], need), (3, 3), textcoords="offset points", fontsize=9)
     axes.set(
-        title="Evidence against the draws", xlabel="round", ylim=(min(-0.5, float(powers.min()) - 0.1), top * 1.15)
+        title=_("Evidence against the draws"),
+        xlabel=_("round"),
+        ylim=(min(-0.5, float(powers.min()) - 0.1), top * 1.15),
     )
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.yaxis.set_major_formatter(lambda power, _: f"{10**power:,.10g}")
+    axes.yaxis.set_major_formatter(lambda power, _place: f"{10**power:,.10g}")
     whole_rounds(axes)
 
 
@@ -84,7 +87,7 @@ def _draw_accounts(axes: Axes, report: ProgrammeReport) -> None:
     accounts_axis(axes, float(account.farthest.max()), report.audit.slack)
     low, high = account.envelope(looks)
     axes.fill_between(report.audit.rounds[looks], low, high, color=BLUE, alpha=0.25, linewidth=0, step="mid")
-    axes.set_title("All accounts")
+    axes.set_title(_("All accounts"))
 
 
 def plot_learned(groups: list[LearnedGroup]) -> Figure:
@@ -98,7 +101,7 @@ def plot_learned(groups: list[LearnedGroup]) -> Figure:
             axes.plot(middle, place, "o", color=ORANGE, markersize=6, zorder=3)
         axes.axvline(0, color="black", linewidth=1, linestyle=":")
         axes.set_yticks(range(len(groups)), [short(each.name) for each in groups])
-        axes.set(xlabel="estimated benefit, percentage points", ylim=(len(groups) - 0.4, -0.6))
+        axes.set(xlabel=_("estimated benefit, percentage points"), ylim=(len(groups) - 0.4, -0.6))
         axes.grid(visible=False, axis="y")
     return figure
 
@@ -109,7 +112,7 @@ def plot_effect(found: Effect) -> Figure:
     with new_figure(max(3.8, 1.6 + 0.32 * parts)) as figure:
         left, right = figure.subplots(1, 2)
         found.plot(ax=[left, right])
-        left.set_title("Effect of being drawn, up to each round")
+        left.set_title(_("Effect of being drawn, up to each round"))
     return figure
 
 
@@ -123,7 +126,7 @@ def plot_course(trial: TrialTables) -> Figure:
             share, low, high = ([100 * row[name] for row in rows] for name in ("share", "low", "high"))
             axes.plot(rounds, share, color=color, label=short(arm))
             axes.fill_between(rounds, low, high, color=color, alpha=0.15, linewidth=0)
-        axes.set(xlabel="round", ylabel="% in the good state")
+        axes.set(xlabel=_("round"), ylabel=_("% in the good state"))
         whole_rounds(axes)
         figure.legend(loc="outside upper left", ncols=4)
     return figure

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from meritfair.auditing.report import readable
+from meritfair.core.language import _, current, ngettext
 from meritfair.core.pages import Drawing, PageSection, PageTable, svg
-from meritfair.core.texts import printable, several
+from meritfair.core.texts import printable
 from meritfair.effects.page import cells as effect_cells
 from meritfair.effects.page import headings as effect_headings
 from meritfair.programme.showing import report_words as words
 from meritfair.programme.showing.report import ProgrammeReport
 from meritfair.programme.showing.report_figure import plot_effect, plot_evidence, plot_groups, plot_learned
-from meritfair.programme.showing.wording import percent, points, signed
+from meritfair.programme.showing.wording import evidence as evidence_text
+from meritfair.programme.showing.wording import percent, points, signed, whole
 
 MOST_PEOPLE = 50
 _MOST_WAITS = 15
@@ -22,33 +24,40 @@ _MOST_ACCOUNTS = 10
 _MOST_LOOKS = 12
 
 
+def decimal(value: float, digits: int) -> str:
+    """Return a number with this many digits behind the point."""
+    return current().decimal(value, digits)
+
+
 def shares(report: ProgrammeReport) -> PageSection:
     """Return what groups were due, given, drawn and reached."""
     table, flagged = report.groups, _flagged_groups(report)
-    what = ("By group", "group") if report.has_groups else ("In all", "who")
-    sums = ("due", "given", "drawn", "reached", "drawn\nless due", "drawn fits\nthe chances")
+    what = (_("By group"), _("group")) if report.has_groups else (_("In all"), _("who"))
+    sums = (_("due"), _("given"), _("drawn"), _("reached"), _("drawn\nless due"), _("drawn fits\nthe chances"))
     rows = [
         [
             printable(table.names[k]),
-            f"{table.people[k]:,}",
-            f"{table.rounds[k]:,}",
-            f"{table.due[k]:,.1f}",
-            f"{table.given[k]:,.1f}",
-            f"{table.drawn[k]:,}",
-            f"{table.reached[k]:,}",
+            whole(table.people[k]),
+            whole(table.rounds[k]),
+            decimal(table.due[k], 1),
+            decimal(table.given[k], 1),
+            whole(table.drawn[k]),
+            whole(table.reached[k]),
             signed(table.drawn[k] - table.due[k], 1),
-            "no" if table.names[k] in flagged else "yes",
+            _("no") if table.names[k] in flagged else _("yes"),
         ]
         for k in np.argsort(-np.abs(table.drawn - table.due) / np.maximum(1, table.rounds), kind="stable")
     ]
     drawing = Drawing(
         svg(plot_groups(report)),
-        "Bars for each group: due, given, drawn and reached in 100 rounds of one person. The table has the numbers.",
-        "What each group was due, was given as chances, was drawn and was reached, for 100 rounds of one person. "
-        "Groups may be due different amounts; within a group the four should be alike.",
+        _("Bars for each group: due, given, drawn and reached in 100 rounds of one person. The table has the numbers."),
+        _(
+            "What each group was due, was given as chances, was drawn and was reached, for 100 rounds of one person. "
+            "Groups may be due different amounts; within a group the four should be alike."
+        ),
     )
-    shown = PageTable(what[0], (what[1], "people", "rounds of\na person", *sums), rows)
-    return PageSection("Who was due what, and who got it", (), drawing, [shown])
+    shown = PageTable(what[0], (what[1], _("people"), _("rounds of\na person"), *sums), rows)
+    return PageSection(_("Who was due what, and who got it"), (), drawing, [shown])
 
 
 def _flagged_groups(report: ProgrammeReport) -> set[str]:
@@ -65,20 +74,24 @@ def evidence(report: ProgrammeReport, *, people: bool = True) -> PageSection:
     assert account is not None
     low, high = account.envelope(looks)
     rows = [
-        [str(course.rounds[k]), readable(float(course.overall[k])), signed(float(low[k])), signed(float(high[k]))]
+        [str(course.rounds[k]), evidence_text(float(course.overall[k])), signed(float(low[k])), signed(float(high[k]))]
         for k in range(len(looks))
     ]
-    headings = ("up to round", "evidence", "account\nfarthest ahead", "account\nfarthest behind")
-    now = readable(report.audit.overall.log_e)
+    headings = (_("up to round"), _("evidence"), _("account\nfarthest ahead"), _("account\nfarthest behind"))
+    now = evidence_text(report.audit.overall.log_e)
     drawing = Drawing(
         svg(plot_evidence(report)),
-        f"Left: the evidence after each round, {now} at the end. Right: the range of all accounts after each round.",
-        "Left: evidence that the draws were not as stated; at the dashed line it would be proof. Right: the range of "
-        "all accounts; dashed is the slack.",
+        _(
+            "Left: the evidence after each round, {now} at the end. Right: the range of all accounts after each round."
+        ).format(now=now),
+        _(
+            "Left: evidence that the draws were not as stated; at the dashed line it would be proof. Right: the range "
+            "of all accounts; dashed is the slack."
+        ),
     )
     said = [*words.evidence_words(report), words.accounts_words(report)]
-    tables = [PageTable("Over the rounds", headings, rows), *(_accounts(report) if people else [])]
-    return PageSection("Were the draws as stated?", list(map(printable, said)), drawing, tables)
+    tables = [PageTable(_("Over the rounds"), headings, rows), *(_accounts(report) if people else [])]
+    return PageSection(_("Were the draws as stated?"), list(map(printable, said)), drawing, tables)
 
 
 def _accounts(report: ProgrammeReport) -> list[PageTable]:
@@ -89,7 +102,8 @@ def _accounts(report: ProgrammeReport) -> list[PageTable]:
         for k in places
         if abs(known.farthest[k]) >= 0.005
     ]
-    return [PageTable("Accounts that were farthest from even", ("person", "farthest", "now"), rows)] if rows else []
+    headings = (_("person"), _("farthest"), _("now"))
+    return [PageTable(_("Accounts that were farthest from even"), headings, rows)] if rows else []
 
 
 def overrides(report: ProgrammeReport) -> PageSection:
@@ -100,19 +114,22 @@ def overrides(report: ProgrammeReport) -> PageSection:
     rows = [
         [
             printable(table.names[k]),
-            *(f"{values[k]:,}" for values in counts),
+            *(whole(values[k]) for values in counts),
             percent(float(table.drawn[k] / drawn)),
             percent(float(table.reached[k] / reached)),
             signed(100 * float(shift[k]), 1),
         ]
         for k in np.argsort(-np.abs(shift), kind="stable")
     ]
-    headings = ("group", "drawn", "of these\nnot reached", "not\nreported", "reached,\nnot drawn", "reached")
-    parts = ("part of\nall draws", "part of all\nreached", "moved,\n% points")
-    note = "Moved: the group's part of those reached less its part of the draws of which it was reported what was done."
-    shown = PageTable("From drawn to reached", (*headings, *parts), rows)
+    reached_or_not = (_("of these\nnot reached"), _("not\nreported"), _("reached,\nnot drawn"), _("reached"))
+    headings = (_("group"), _("drawn"), *reached_or_not)
+    parts = (_("part of\nall draws"), _("part of all\nreached"), _("moved,\n% points"))
+    note = _(
+        "Moved: the group's part of those reached less its part of the draws of which it was reported what was done."
+    )
+    shown = PageTable(_("From drawn to reached"), (*headings, *parts), rows)
     said = list(map(printable, words.override_details(report)))
-    return PageSection("Overrides, and who could not be reached", said, None, [shown], (note,))
+    return PageSection(_("Overrides, and who could not be reached"), said, None, [shown], (note,))
 
 
 def data(report: ProgrammeReport) -> PageSection:
@@ -121,81 +138,104 @@ def data(report: ProgrammeReport) -> PageSection:
     rows = [
         [
             printable(table.names[k]),
-            f"{table.states[k]:,}",
-            f"{table.missing[k]:,}",
+            whole(table.states[k]),
+            whole(table.missing[k]),
             percent(float(table.missing_rate[k])),
-            f"{table.not_reported[k]:,}",
+            whole(table.not_reported[k]),
         ]
         for k in np.argsort(-table.missing_rate, kind="stable")
     ]
-    shown = PageTable("Missing", ("group", "states after\na round", "missing", "part", "draws without\na report"), rows)
+    counts = (_("states after\na round"), _("missing"), _("part"), _("draws without\na report"))
+    shown = PageTable(_("Missing"), (_("group"), *counts), rows)
     said = list(map(printable, words.data_words(report)))
-    return PageSection("Missing, late and corrected data", said, None, [shown])
+    return PageSection(_("Missing, late and corrected data"), said, None, [shown])
 
 
 def learned(report: ProgrammeReport) -> PageSection:
     """Return how much people are estimated to gain."""
     groups = [
-        replace(group, name=f"{each.part}: {group.name}" if len(report.learned) > 1 else group.name)
+        replace(group, name=f"{each.part}: {name}" if len(report.learned) > 1 else name)
         for each in report.learned
         for group in (each.everyone, *sorted(each.groups, key=lambda group: -group.mean))
+        for name in _names([group.name])
     ]
     if not groups:
-        return PageSection(
-            "What was learned", ["Nothing yet: nobody who is enrolled was reached, with a known outcome."]
-        )
-    headings = ("who", "people", "mean", "nine in ten\nbetween", "half\nbetween", "with an interval\nabove 0")
+        nothing = _("Nothing yet: nobody who is enrolled was reached, with a known outcome.")
+        return PageSection(_("What was learned"), [nothing])
+    spread = (_("nine in ten\nbetween"), _("half\nbetween"), _("with an interval\nabove 0"))
+    headings = (_("who"), _("people"), _("mean"), *spread)
     rows = [
         [
             printable(group.name),
-            f"{group.people:,}",
+            whole(group.people),
             points(group.mean),
-            *(f"{points(group.quantiles[low])} and {points(group.quantiles[high])}" for low, high in ((0, 4), (1, 3))),
-            f"{group.gain:,}",
+            *(
+                _("{first} and {second}").format(
+                    first=points(group.quantiles[low]), second=points(group.quantiles[high])
+                )
+                for low, high in ((0, 4), (1, 3))
+            ),
+            whole(group.gain),
         ]
         for group in groups
     ]
     drawing = Drawing(
         svg(plot_learned(groups)),
-        "The estimated benefits of the people of each group. The table has the numbers.",
-        "Estimated benefits of people: nine in ten lie on the thin line, half of them on the thick one; the dot is "
-        "the median.",
+        _("The estimated benefits of the people of each group. The table has the numbers."),
+        _(
+            "Estimated benefits of people: nine in ten lie on the thin line, half of them on the thick one; the dot is "
+            "the median."
+        ),
     )
-    tables = [PageTable("Estimated benefit, in percentage points", headings, rows), *_classes(report)]
-    return PageSection("What was learned", list(map(printable, words.learned_words(report))), drawing, tables)
+    tables = [PageTable(_("Estimated benefit, in percentage points"), headings, rows), *_classes(report)]
+    return PageSection(_("What was learned"), list(map(printable, words.learned_words(report))), drawing, tables)
 
 
 def _classes(report: ProgrammeReport) -> list[PageTable]:
     rows = [
-        [printable(each.part) or "all", str(number), percent(found.share), points(found.benefit)]
+        [printable(each.part) or _("all"), str(number), percent(found.share), points(found.benefit)]
         for each in report.learned
         if len(each.classes) > 1
         for number, found in enumerate(each.classes, start=1)
     ]
-    headings = ("part", "class", "of the people", "benefit")
-    return [PageTable("Classes of people that were found", headings, rows)] if rows else []
+    headings = (_("part"), _("class"), _("of the people"), _("benefit"))
+    return [PageTable(_("Classes of people that were found"), headings, rows)] if rows else []
 
 
 def effect(report: ProgrammeReport) -> PageSection:
     """Return whether being drawn helps."""
-    heading, said, found = "Does being drawn help?", words.effect_words(report), report.effect
+    heading, said, found = _("Does being drawn help?"), words.effect_words(report), report.effect
     if found is None:
-        return PageSection(heading, [said, f"In the words of the analysis: {printable(report.no_effect)}."])
-    columns = [*effect_headings(found.level)[:3], "rounds of\na person", "drawn", "worth"]
-    kinds = {"Overall": found.overall, "By state before": found.states}
+        why = _("In the words of the analysis: {words}.").format(words=printable(report.no_effect))
+        return PageSection(heading, [said, why])
+    columns = [*effect_headings(found.level)[:3], _("rounds of\na person"), _("drawn"), _("worth")]
+    kinds = {_("Overall"): found.overall, _("By state before"): found.states}
     if found.groups is not None:
-        kinds["By group"] = found.groups
-    tables = [PageTable(title, ["of", *columns], effect_cells(table)) for title, table in kinds.items()]
+        kinds[_("By group")] = found.groups
+    tables = [
+        PageTable(title, [_("of"), *columns], effect_cells(table, _names(table.names)))
+        for title, table in kinds.items()
+    ]
     spans = [_without_next(name, report.rounds) for name in found.periods.names]
-    tables.append(PageTable("By time", ["rounds", *columns], effect_cells(found.periods, spans)))
+    tables.append(PageTable(_("By time"), [_("rounds"), *columns], effect_cells(found.periods, spans)))
     drawing = Drawing(
         svg(plot_effect(found)),
-        f"Left: the effect of being drawn, estimated after each round, with intervals that narrow. {said}",
-        "Left: the effect of being drawn on the state after the round, from all rounds so far, with both intervals. "
-        "Right: in parts.",
+        _("Left: the effect of being drawn, estimated after each round, with intervals that narrow. {words}").format(
+            words=said
+        ),
+        _(
+            "Left: the effect of being drawn on the state after the round, from all rounds so far, with both "
+            "intervals. Right: in parts."
+        ),
     )
     notes = words.effect_notes(found)
-    return PageSection(heading, [said, "All effects are in percentage points."], drawing, tables, notes)
+    return PageSection(heading, [said, _("All effects are in percentage points.")], drawing, tables, notes)
+
+
+def _names(names: Sequence[str]) -> list[str]:
+    """Return the names of parts of an effect, those in words that are no data."""
+    known = {"all": _("all"), "bad (0)": _("bad"), "good (1)": _("good")}
+    return [known.get(name, name) for name in names]
 
 
 def _without_next(period: str, last: int) -> str:
@@ -206,7 +246,7 @@ def _without_next(period: str, last: int) -> str:
     >>> _without_next("26 to 29", 30), _without_next("30 to 31", 30), _without_next("28 to 31", 30)
     ('26 to 29', '30', '28 to 30')
     """
-    first, _, end = period.partition(" to ")
+    first, _to, end = period.partition(" to ")
     if end != str(last + 1):
         return period
     return first if first == str(last) else f"{first} to {last}"
@@ -218,48 +258,54 @@ def waits(report: ProgrammeReport) -> PageSection:
     rows = [
         [
             printable(table.names[k]),
-            f"{table.rounds[k]:,}",
-            f"{known.wait[k]:,}",
+            whole(table.rounds[k]),
+            whole(known.wait[k]),
             str(known.wait_end[k]),
-            f"{table.due[k]:.1f}",
+            decimal(table.due[k], 1),
             percent(float(known.probability[k])),
             words.expected(float(known.probability[k]), people),
         ]
         for k in report.least_likely_waits(_MOST_WAITS)
     ]
-    headings = ("person", "rounds\nin all", "longest\nwait", "up to\nround", "due\nin all", "probability")
-    note = (
+    waited = (_("rounds\nin all"), _("longest\nwait"), _("up to\nround"), _("due\nin all"), _("probability"))
+    note = _(
         "The least likely are first. Probability: that someone with these chances waits that long or longer. The last "
         "column allows for how many people there are; a wait is odd only if it is far below 1."
     )
-    shown = PageTable("Least likely waits", (*headings, "as unlikely: people\nto be expected"), rows)
-    return PageSection("Longest waits", list(map(printable, words.waits_words(report))), None, [shown], (note,))
+    headings = (_("person"), *waited, _("as unlikely: people\nto be expected"))
+    shown = PageTable(_("Least likely waits"), headings, rows)
+    return PageSection(_("Longest waits"), list(map(printable, words.waits_words(report))), None, [shown], (note,))
 
 
 def people(report: ProgrammeReport) -> PageSection:
     """Return single people, those first who were drawn least often compared with what they were due."""
     table, known = report.people, report.standings
-    group = ["group"] if report.has_groups else []
+    group = [_("group")] if report.has_groups else []
     rows = [
         [
             printable(table.names[k]),
             *([printable(report.group[k])] if group else []),
-            f"{table.rounds[k]:,}",
-            f"{table.due[k]:,.2f}",
-            f"{table.given[k]:,.2f}",
-            f"{table.drawn[k]:,}",
-            f"{table.reached[k]:,}",
+            whole(table.rounds[k]),
+            decimal(table.due[k], 2),
+            decimal(table.given[k], 2),
+            whole(table.drawn[k]),
+            whole(table.reached[k]),
             signed(table.drawn[k] - table.due[k]),
             signed(known.account[k]),
         ]
         for k in report.farthest_behind(MOST_PEOPLE)
     ]
     more = len(report.people) - len(rows)
-    rest = f"{several(more, 'more person is', 'more people are')} not shown here; the JSON of this report has everyone."
-    said = (
+    rest = ngettext(
+        "{n} more person is not shown here; the JSON of this report has everyone.",
+        "{n} more people are not shown here; the JSON of this report has everyone.",
+        more,
+    ).format(n=whole(more))
+    said = _(
         "Those are first who were drawn least often, compared with what they were due. That may be bad luck alone: an "
         "account tells by how much their chances were less than due, which is what the programme owes them."
     )
-    headings = ("person", *group, "rounds", "due", "given", "drawn", "reached", "drawn\nless due", "account")
-    shown = PageTable("Person by person", headings, rows)
-    return PageSection("Single people", (said,), None, [shown], [rest] if more else [])
+    sums = (_("due"), _("given"), _("drawn"), _("reached"), _("drawn\nless due"), _("account"))
+    headings = (_("person"), *group, _("rounds"), *sums)
+    shown = PageTable(_("Person by person"), headings, rows)
+    return PageSection(_("Single people"), (said,), None, [shown], [rest] if more else [])

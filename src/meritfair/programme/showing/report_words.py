@@ -6,13 +6,23 @@ import math
 
 import numpy as np
 
-from meritfair.auditing.report import readable
 from meritfair.core.arrays import FloatArray
 from meritfair.core.language import _, current, ngettext
 from meritfair.effects.report import Effect
 from meritfair.effects.sequence import LEAST
 from meritfair.programme.showing.report import ProgrammeReport
-from meritfair.programme.showing.wording import draws, people, percent, points, rounds, times, two_digits, whole
+from meritfair.programme.showing.wording import (
+    draws,
+    evidence,
+    people,
+    percent,
+    points,
+    rounds,
+    shortest,
+    times,
+    two_digits,
+    whole,
+)
 
 _MANY = 0.1  # overrides, as a part of all who were reached, that a board should ask about
 _SHIFT = 0.05  # by how much a group's part of those reached may differ from its part of the draws
@@ -121,13 +131,13 @@ def shifts(report: ProgrammeReport) -> FloatArray:
 
 def evidence_words(report: ProgrammeReport) -> list[str]:
     """Return what the evidence says, and what it means."""
-    found, need = report.audit.overall, readable(-math.log(report.alpha))
+    found, need = report.audit.overall, evidence(-math.log(report.alpha))
     said = _(
         "Before each draw the chance of everyone was written into the ledger. If people are then drawn more or less "
         "often than these chances say, evidence builds up: a number that starts at 1, and that fair draws ever take "
         "to {need} with a probability of {alpha} at most, however often somebody looks. It is {now} now, and was "
         "{most} at most."
-    ).format(need=need, alpha=percent(report.alpha), now=readable(found.log_e), most=readable(found.log_largest))
+    ).format(need=need, alpha=percent(report.alpha), now=evidence(found.log_e), most=evidence(found.log_largest))
     return [f"{said} {_flagged(report)}"]
 
 
@@ -311,7 +321,7 @@ def effect_words(report: ProgrammeReport) -> str:
             "and {least} people who were in a draw and not drawn."
         ).format(least=LEAST)
     low, high = found.interval
-    level = f"{100 * found.level:g}"
+    level = shortest(100 * found.level)
     if low <= 0 <= high:
         return _(
             "It is not clear whether being drawn helps: the estimate is {estimate} percentage points, and anything "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
+from meritfair.auditing.report import readable
 from meritfair.core.language import _, current, ngettext
 
 
@@ -103,6 +104,33 @@ def _shortest(number: float) -> str:
 def rounds(number: int) -> str:
     """Return a number of rounds."""
     return ngettext("{n} round", "{n} rounds", number).format(n=whole(number))
+
+
+def shortest(value: float) -> str:
+    """Return a setting with as many digits as it has.
+
+    Examples
+    --------
+    >>> shortest(0.25), shortest(3.0), shortest(math.inf)
+    ('0.25', '3', 'inf')
+    """
+    text = f"{value:g}"
+    return current().decimal(value, len(text.partition(".")[2])) if "." in text and "e" not in text else text
+
+
+def evidence(log_e: float) -> str:
+    """Return an e-value in few digits, from its logarithm.
+
+    Examples
+    --------
+    >>> evidence(math.log(0.412)), evidence(math.log(2000)), evidence(math.inf)
+    ('0.41', '2,000', 'infinite')
+    """
+    if log_e == math.inf:
+        return _("infinite")
+    if math.log(99) <= log_e < math.log(1e5):
+        return current().decimal(math.exp(log_e))
+    return readable(log_e).replace(".", current().decimal(0.5, 1)[1])
 
 
 def people(number: int) -> str:

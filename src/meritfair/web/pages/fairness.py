@@ -9,14 +9,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from meritfair.core.language import _
+from meritfair.core.language import _, current
 from meritfair.programme.reading import Snapshot
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
 from meritfair.web.charts import Chart, Curve
 from meritfair.web.pages.answers import go
 from meritfair.web.pages.working import Work, work_of
-from meritfair.web.rendering import number, page, signed
+from meritfair.web.rendering import group_word, number, page, signed
 
 router = APIRouter()
 Viewer = Annotated[Here, needs(Role.VIEWER)]
@@ -36,7 +36,10 @@ def show_fairness(here: Viewer) -> Response:
         return page(here, "no_draw.html", look=look, title=_("Fairness"))
     work = work_of(here, "report")
     values = _values(here, look, work) if work.result is not None else {}
-    return page(here, "fairness.html", work=work, look=look, board=here.frame.jobs.recent("board", here.name), **values)
+    board = here.frame.jobs.recent("board", here.name)
+    if board is not None and board.arguments.get("language") != current().code:
+        board = None  # of someone who reads another language
+    return page(here, "fairness.html", work=work, look=look, board=board, changes=look.changes()[::-1], **values)
 
 
 @router.get("/p/{programme}/fairness/groups.csv")
@@ -56,7 +59,7 @@ def groups_csv(here: Viewer) -> Response:
 @router.post("/p/{programme}/fairness/board")
 def make_board(here: Viewer) -> Response:
     """Have the page for the board written."""
-    here.frame.jobs.ask("board", here.name, again=True)
+    here.frame.jobs.ask("board", here.name, {"language": current().code}, again=True)
     return go(here, "p", here.name, "fairness")
 
 
@@ -91,7 +94,7 @@ def groups_chart(found: dict[str, Any]) -> Chart:
         "groups",
         _("Due, given, drawn and reached, in 100 rounds of one person"),
         x=list(range(len(rates["group"]))),
-        names=rates["group"],
+        names=list(map(group_word, rates["group"])),
         curves=[Curve(name, rates[key], color=color) for key, (name, color) in names.items()],
         headings=[
             _("group") if found["has_groups"] else _("who"),
@@ -104,7 +107,7 @@ def groups_chart(found: dict[str, Any]) -> Chart:
         ],
         rows=[
             [
-                row["group"],
+                group_word(row["group"]),
                 number(row["people"]),
                 number(row["due"], 1),
                 number(row["given"], 1),

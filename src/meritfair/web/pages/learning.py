@@ -53,6 +53,7 @@ def show_learning(
         asked=asked,
         problem=problem,
         whatif_chart=whatif_chart,
+        trial_heading=trial_heading,
         form={"budgets": budgets or f"{own}, {2 * own}", "rounds": rounds or 26, "extrapolate": extrapolate},
     )
 
@@ -92,6 +93,38 @@ def _charts(found: dict[str, Any] | None, grown: dict[str, Any] | None) -> dict[
         "widths": [] if grown is None else widths_charts(grown),
         "benefits": [] if grown is None else [benefit_chart(each) for each in grown["now"]],
     }
+
+
+def trial_heading(name: str) -> str:
+    """Return what a column of the tables of a trial is called."""
+    known = {
+        "arm": _("arm"),
+        "people": _("people"),
+        "randomised": _("randomised"),
+        "enrolled": _("still enrolled"),
+        "withdrawn": _("left"),
+        "erased": _("erased"),
+        "reached": _("reached"),
+        "analysed": _("analysed"),
+        "first_joined": _("first joined"),
+        "last_joined": _("last joined"),
+        "share": _("share in the good state"),
+        "low": _("at least"),
+        "high": _("at most"),
+        "difference": _("difference"),
+        "difference_low": _("difference at least"),
+        "difference_high": _("difference at most"),
+        "rounds": _("rounds of a person"),
+        "due": _("due"),
+        "given": _("given"),
+        "drawn": _("drawn"),
+        "not_reached": _("not reached"),
+        "not_reported": _("not reported"),
+        "overrides": _("reached, not drawn"),
+        "states": _("states after a round"),
+        "missing": _("missing"),
+    }
+    return known.get(name, name.replace("_", " "))
 
 
 def widths_charts(grown: dict[str, Any]) -> list[Chart]:

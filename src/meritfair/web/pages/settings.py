@@ -23,7 +23,7 @@ from meritfair.web.charts import Chart, Curve
 from meritfair.web.job_files import Job
 from meritfair.web.pages.answers import go, new_key
 from meritfair.web.pages.whatif import whatif_chart
-from meritfair.web.rendering import number, page, path, percent, signed
+from meritfair.web.rendering import group_word, number, page, path, percent, signed
 
 router = APIRouter()
 Viewer = Annotated[Here, needs(Role.VIEWER)]
@@ -265,7 +265,7 @@ def groups_chart(shown: ChangePreview) -> Chart:
         "shift",
         _("Due in round {round}, by group, in draws").format(round=shown.round),
         x=list(range(len(shown.groups))),
-        names=[each.name for each in shown.groups],
+        names=[group_word(each.name) for each in shown.groups],
         curves=[
             Curve(_("as it is"), [each.now for each in shown.groups], color=6),
             Curve(_("after the change"), [each.then for each in shown.groups], color=1),
@@ -273,7 +273,7 @@ def groups_chart(shown: ChangePreview) -> Chart:
         headings=[_("group"), _("people"), _("as it is"), _("after the change"), _("difference")],
         rows=[
             [
-                each.name,
+                group_word(each.name),
                 number(each.people),
                 number(each.now, 2),
                 number(each.then, 2),

@@ -19,6 +19,7 @@ import numpy as np
 
 from meritfair.core.errors import InputError
 from meritfair.core.figures import house_style
+from meritfair.core.language import _
 from meritfair.core.tables import write_table
 from meritfair.lab.results import Results
 from meritfair.lab.side_by_side import REGRETS, SideBySide, side_by_side
@@ -67,7 +68,7 @@ def _there(results: Results, settings: Sequence[Setting]) -> list[Setting]:
     """Return those of some settings of which there are results; refuse if there are none."""
     there = [setting for setting in settings if setting in results.outcomes]
     if not there:
-        raise InputError("none of this has been played yet")
+        raise InputError(_("none of this has been played yet"))
     return there
 
 

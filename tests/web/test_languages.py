@@ -1,0 +1,286 @@
+"""Languages: the catalogues are complete, no text is left out of them, and numbers are written as readers do."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import meritfair as mf
+from meritfair.programme import Outcomes, Part, Trial
+from meritfair.programme.users import Role
+from meritfair.web import catalogue, language
+from programme.clinics import Clinic, clinic
+from programme.quick_hashes import quick_hashes as quick_hashes
+from web.clients import TestClient, Web, serving
+from web.pseudo import Pseudo, forgotten, points
+
+OTHERS = sorted(set(language.LANGUAGES) - {"en"})
+HTMX = {"HX-Request": "true"}
+
+
+# ---- catalogues
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", OTHERS)
+def test_a_catalogue_is_complete_and_in_step_with_the_source(code: str) -> None:
+    known = catalogue.read(code)
+    assert catalogue.wrong(known) == []
+    again = f"run `python -m meritfair.web.catalogue` and translate what is new in locale/{code}.po"
+    assert catalogue.updated(code).decode() == (language.CATALOGUES / f"{code}.po").read_text("utf-8"), again
+
+
+@pytest.mark.slow
+def test_messages_are_found_in_code_and_in_templates() -> None:
+    found = {str(each.id[0] if isinstance(each.id, tuple) else each.id) for each in catalogue.messages()}
+    assert {"Round {number}: closed".replace("number", "round"), "Skip to content", "{n} person is enrolled."} <= found
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ('msgid "a"\nmsgstr ""\n', "no translation: a"),
+        ('#, fuzzy\nmsgid "a"\nmsgstr "b"\n', "fuzzy: a"),
+        ('msgid "{a} x"\nmsgstr "{b} x"\n', "other placeholders: {a} x"),
+        ('msgid "%(a)s x"\nmsgstr "x"\n', "other placeholders: %(a)s x"),
+        ('msgid "{n} x"\nmsgid_plural "{n} y"\nmsgstr[0] "{n} u"\nmsgstr[1] ""\n', "no translation: {n} x"),
+        ('msgid "{n} x"\nmsgid_plural "{n} y"\nmsgstr[0] "{n} u"\nmsgstr[1] "v"\n', "other placeholders: {n} x"),
+    ],
+)
+def test_what_is_wrong_with_a_catalogue_is_found(
+    given: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "de.po").write_text(given, "utf-8")
+    monkeypatch.setattr(catalogue, "CATALOGUES", tmp_path)
+    assert catalogue.wrong(catalogue.read("de")) == [fault]
+
+
+# ---- pages in a language of brackets
+
+
+@dataclass
+class Visit:
+    """A server whose pages are looked at, one after another."""
+
+    web: Web
+    clinics: dict[str, Clinic]
+    known: tuple[str, ...]
+    pages: dict[str, str] = field(default_factory=dict)
+
+    def see(self, client: TestClient, address: str, data: dict[str, Any] | None = None, **how: Any) -> str:
+        """Ask for a page, or send a form, and keep the page that comes of it."""
+        end = time.monotonic() + 120
+        while True:
+            sent = client.get(address, **how) if data is None else client.post(address, data=data, **how)
+            if sent.status_code in (302, 303):
+                address, data, how = sent.headers["location"], None, {}
+            elif "hx-redirect" in sent.headers:
+                address, data, how = sent.headers["hx-redirect"], None, {}
+            elif "<progress aria-labelledby" not in sent.text or data is not None or time.monotonic() > end:
+                break
+            else:
+                self.pages.setdefault(f"waiting {address}", sent.text)
+                time.sleep(0.05)
+        if sent.headers.get("content-type", "").startswith("text/html"):
+            name = f"{'POST' if data is not None else 'GET'} {address} {sent.status_code}"
+            self.pages[name if name not in self.pages else f"{name} #{len(self.pages)}"] = sent.text
+        return str(sent.text)
+
+
+@pytest.fixture
+def brackets(monkeypatch: pytest.MonkeyPatch) -> None:
+    pseudo = Pseudo()
+    monkeypatch.setattr(language, "choose", lambda *_: pseudo)
+    monkeypatch.setattr(language, "language_of", lambda _: pseudo)
+
+
+def set_up(folder: Path) -> Visit:
+    """Return a server with programmes in every state."""
+    url = f"sqlite:///{folder / 'programmes.db'}"
+    made = {
+        "calls": clinic(url, rules=mf.Rules(cooldown=1, accrue=True)),
+        "fresh": clinic(url, name="fresh"),
+        "over": clinic(url, name="over"),
+        "arms": trial(url),
+    }
+    for _ in range(3):
+        made["calls"].play(seen=0.8)
+        made["arms"].play()
+    made["over"].play()
+    made["over"].programme.end(by="Ada")
+    mf.programme.open(url, "empty").create(2, by="Ada")
+    ids = tuple(f"p{number}" for number in range(40))
+    names = ("empty", "north", "south", "fair", "usual", "Ada", "Efua", "Kofi", "Boa", "Zoe", "test")
+    known = (*ids, *made, *names, "merit-fair", "random", "id", "action", "state", "group")  # and columns of files
+    return Visit(serving(url, folder / "run"), made, known)
+
+
+def trial(url: str) -> Clinic:
+    """Return a trial of two arms, without groups."""
+    programme = mf.programme.open(url, "arms")
+    parts = [Part(2, name="fair"), Part(2, "random", name="usual")]
+    programme.create(trial=Trial("0" * 64), parts=parts, by="Ada")
+    ids = [f"p{number}" for number in range(16)]
+    programme.enrol(ids, by="Ada")
+    return Clinic(programme, mf.datasets.cpap(n_arms=16, seed=1).transitions, np.random.default_rng(1), ids)
+
+
+def act(visit: Visit) -> None:
+    """Do all that pages are for, and look at what comes of it."""
+    ada = visit.web.browser("Ada", {"*": Role.ADMIN})
+    for name, role in {"Efua": Role.COORDINATOR, "Kofi": Role.AUDITOR, "Boa": Role.VIEWER}.items():
+        visit.web.users.add(name, {"calls": role}, by="Ada")
+    sign_in(visit)
+    users(visit, ada)
+    rounds(visit, ada)
+    people(visit, ada)
+    board(visit, ada)
+    for name in ("fresh", "over", "empty", "arms"):
+        for place in ("round", "people", "fairness", "learning", "ledger", "settings"):
+            visit.see(ada, f"/p/{name}/{place}")
+    viewer = visit.web.browser("Boa")
+    for place in ("fairness", "learning", "ledger", "settings", "round"):
+        visit.see(viewer, f"/p/calls/{place}")
+    auditor = visit.web.browser("Kofi")
+    for place in ("round", "people", "people/1"):
+        visit.see(auditor, f"/p/calls/{place}")
+
+
+def sign_in(visit: Visit) -> None:
+    nobody = visit.web.anyone()
+    visit.see(nobody, "/sign-in")
+    visit.see(nobody, "/sign-in", {"name": "Ada", "password": "wrong"})
+    visit.see(nobody, "/sign-in/link")
+    visit.see(nobody, "/sign-in/link", {"link": "wrong"})
+    visit.see(nobody, "/nowhere")
+
+
+def users(visit: Visit, ada: TestClient) -> None:
+    visit.see(ada, "/programmes")
+    visit.see(ada, "/new")
+    visit.see(ada, "/me")
+    visit.see(ada, "/me/tokens", {"label": "Zoe", "role": "2", "days": "5"})
+    visit.see(ada, "/me/password", {"password": "one of many", "again": "another one"})
+    visit.see(ada, "/users/add", {"name": "Zoe", "role": "3", "programme": "*"})
+    visit.see(ada, "/users/role", {"name": "Zoe", "role": "2", "programme": "calls"})
+    visit.see(ada, "/users/role", {"name": "Zoe", "role": "0", "programme": "calls"})
+    visit.see(ada, "/users/tokens", {"name": "Zoe", "label": "Zoe", "days": "9"})
+    visit.see(ada, "/users/tokens", {"name": "Zoe", "label": "Zoe", "days": "x"})
+    visit.see(ada, "/users/tokens/revoke", {"token": str(visit.web.users.tokens("Zoe")[0].id)})
+    visit.see(ada, "/users/disable", {"name": "Zoe"})
+    visit.see(ada, "/users/enable", {"name": "Zoe"})
+    visit.see(ada, "/users")
+
+
+def rounds(visit: Visit, ada: TestClient) -> None:
+    calls = visit.clinics["calls"].programme
+    for number in (1, 2, 3):
+        visit.see(ada, f"/p/calls/round/{number}")
+    visit.see(ada, "/p/calls/draw", {"number": "4", "key": "d4", "budget": "3"})
+    drawn = calls.round()
+    first, second = (each.number for each in drawn.people[:2])
+    other = next(id_ for id_ in visit.clinics["calls"].ids if id_ not in drawn.ids)
+    place = "/p/calls/round/4"
+    visit.see(ada, f"{place}/people/{first}/report", {"outcome": "good", "key": "a"}, headers=HTMX)
+    visit.see(ada, f"{place}/people/{second}/report", {"outcome": "missed", "key": "b"}, headers=HTMX)
+    visit.see(ada, f"{place}/people/{first}/correct", {"state": "no", "reason": "Zoe", "key": "c"}, headers=HTMX)
+    visit.see(ada, f"{place}/others", {"id": other, "outcome": "good", "reason": "Zoe", "key": "e"})
+    visit.see(ada, f"{place}/others", {"id": "Zoe", "outcome": "good", "key": "f"})
+    visit.see(ada, f"{place}/print")
+    visit.see(ada, f"{place}/upload")
+    calls.report(Outcomes([drawn.people[2].id], [1], [1]), by="Kofi")
+    visit.see(ada, f"{place}/news?since=3")
+    visit.see(ada, f"{place}?missing=1")
+    upload(visit, ada, "report", f"id,action,state\n{drawn.people[2].id},1,1\n", number=4)
+    upload(visit, ada, "correct", f"id,action,state\n{drawn.people[2].id},0,\n", number=4, reason="Zoe")
+    visit.see(ada, f"{place}/close", {"key": "g"})
+    visit.see(ada, f"{place}/close", {"key": "h"})
+    visit.see(ada, "/p/calls/draw", {"number": "5", "key": "d5", "source": "https://example.org", "budget": "3"})
+    visit.see(ada, "/p/calls/round/5/value", {"key": "v5", "value": "12" * 32})
+    for did in (
+        "drawn",
+        "committed",
+        "closed",
+        "moved",
+        "created",
+        "discarded",
+        "report",
+        "correct",
+        "enrol",
+        "played",
+    ):
+        visit.see(ada, f"/p/calls/round?did={did}&n=2")
+
+
+def upload(visit: Visit, ada: TestClient, kind: str, text: str, **more: Any) -> None:
+    page = visit.see(ada, "/p/calls/uploads", {"kind": kind, **more}, files={"file": ("Zoe", text.encode())})
+    found = re.search(r'action="(/p/calls/uploads/[^"/]+)"', page)
+    if found is not None:
+        visit.see(ada, found[1], {})
+
+
+def people(visit: Visit, ada: TestClient) -> None:
+    place = "/p/calls/people"
+    visit.see(ada, f"{place}/enrol")
+    visit.see(ada, f"{place}/enrol", {"id": "p20", "group": "north", "staff": "Efua", "key": "a"})
+    visit.see(ada, f"{place}/upload")
+    upload(visit, ada, "enrol", "id,group,Zoe\np21,north,1\np22,south,2\n")
+    for query in ("", "?standing=all&sort=account&descending=1", "?search=zzz", "?standing=left"):
+        visit.see(ada, place + query)
+    visit.see(ada, f"{place}/standing", {"id": "p2", "action": "away", "key": "b"}, headers=HTMX)
+    visit.see(ada, f"{place}/standing", {"id": "p3", "action": "withdraw", "key": "c"}, headers=HTMX)
+    visit.see(ada, f"{place}?standing=all")
+    for number in range(14):
+        visit.see(ada, f"{place}/{number}")
+    visit.see(ada, f"{place}/1?round=2")
+    visit.see(ada, f"{place}/4/away", {"key": "d"})
+    visit.see(ada, f"{place}/4/away", {"key": "e", "back": "1"})
+    visit.see(ada, f"{place}/4/correct", {"key": "f", "round": "1", "state": "yes", "reason": "Zoe"})
+    visit.see(ada, f"{place}/4/withdraw", {"key": "left 4"})
+    visit.see(ada, f"{place}/4/enrol", {"key": "back 4"})
+    visit.see(ada, f"{place}/5/erase", {"key": "i", "typed": "Zoe"})
+    visit.see(ada, f"{place}/5/withdraw", {"key": "left 5"})
+    visit.see(ada, f"{place}/5/erase", {"key": "gone 5", "typed": "p5"})
+    visit.see(ada, f"{place}?standing=all")
+
+
+def board(visit: Visit, ada: TestClient) -> None:
+    head = visit.clinics["calls"].programme.status().head
+    for place in ("fairness", "learning", "learning?budgets=3,6&rounds=4&extrapolate=1", "ledger", "settings"):
+        visit.see(ada, f"/p/calls/{place}")
+    visit.see(ada, f"/p/calls/ledger?kept={head}")
+    visit.see(ada, f"/p/calls/ledger?kept={'0' * 64}")
+    visit.see(ada, "/p/calls/ledger?kept=Zoe")
+    visit.see(ada, "/p/calls/ledger/verify", {"head": head})
+    visit.see(ada, "/p/calls/ledger/export", {})
+    page = visit.see(ada, "/p/calls/fairness/board", {})
+    file = re.search(r'href="([^"]+/file)" download>⟦Download the page', page)
+    assert file is not None
+    visit.see(ada, file[1])
+    changed = {"budget": "5", "floor": "0.4", "slack": "2", "cooldown": "2", "warmup": "1", "once": "on"}
+    visit.see(ada, "/p/calls/settings/preview?" + "&".join(f"{k}={v}" for k, v in changed.items()))
+    visit.see(ada, "/p/calls/settings/preview?budget=Zoe")
+    visit.see(ada, "/p/calls/settings/change", {**changed, "key": "a"})
+    visit.see(ada, "/p/calls/round/5/close", {"key": "closed 5"})
+    visit.see(ada, "/p/calls/settings/change", {**changed, "key": "b", "reason": "Zoe"})
+    visit.see(ada, "/p/calls/settings")
+    visit.see(ada, "/p/calls/settings/end", {"key": "c", "typed": "Zoe"})
+    visit.see(ada, "/p/calls/fairness")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("brackets", "quick_hashes", "same_draws")
+def test_every_text_of_the_pages_is_in_the_catalogue(tmp_path: Path) -> None:
+    visit = set_up(tmp_path)
+    act(visit)
+    assert len(visit.pages) > 100
+    wrong = {name: found for name, page in visit.pages.items() if (found := forgotten(page, visit.known))}
+    assert wrong == {}
+    numbers = {name: found for name, page in visit.pages.items() if (found := points(page))}
+    assert numbers == {}
