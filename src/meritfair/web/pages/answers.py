@@ -15,7 +15,8 @@ from meritfair.web.rendering import number, path
 
 def is_htmx(here: Here) -> bool:
     """Return whether a part of a page is asked for, not a page."""
-    return here.request.headers.get("hx-request") == "true"
+    headers = here.request.headers
+    return headers.get("hx-request") == "true" and headers.get("hx-history-restore-request") != "true"
 
 
 def go(here: Here, *parts: Any, **query: Any) -> Response:
