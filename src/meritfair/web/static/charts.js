@@ -63,6 +63,7 @@
       size: 56, space: 34,
       values: (_, splits) => splits.map((value) => (value === null ? "" : spec.powers ? (value % 1 ? "" : power(value)) : written(value, spec.unit))),
     };
+    if (spec.kind === "histogram") y.incrs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000];
     if (spec.powers) y.incrs = [1, 2, 5, 10, 20, 50, 100];
     return [x, y];
   }
