@@ -19,6 +19,19 @@ pytestmark = pytest.mark.slow
 PLACES = {"programme": "calls", "number": "1", "job": "0" * 32}
 UNCHANGED = {"If-Match": '"0"', "Content-Type": "application/json"}  # refused after it is known that one may
 OPEN = {"get_health", "get_readiness", "get_metrics"}  # for whoever watches over the server
+MAY = {  # the least role of each operation, as it was decided
+    "": {"list_programmes", *OPEN},
+    "viewer": {"get_programme", "list_rounds", "get_head", "audit", "effect", "what_if", "get_job"},
+    "auditor": {
+        *("list_participants", "get_participant", "explain_participant", "get_proof", "list_accounts", "get_round"),
+        *("preview_round", "list_entries", "verify", "export", "get_job_file"),
+    },
+    "coordinator": {
+        *("enrol_participants", "withdraw_participants", "mark_away", "mark_back", "draw_round", "report_outcomes"),
+        *("correct_outcomes", "close_round"),
+    },
+    "admin": {"create_programme", "change_settings", "end_programme", "erase_participant"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +76,11 @@ def test_every_route_is_described_with_its_role(web: Web) -> None:
             continue
         for method in route.methods or ():
             assert "x-role" in described[route.path_format][method.lower()], (method, route.path)
+
+
+def test_roles_are_those_that_were_decided(web: Web) -> None:
+    described = {name: said.get("x-role", "") for name, (*_, said) in operations(web).items()}
+    assert described == {name: role for role, names in MAY.items() for name in names}
 
 
 def test_nobody_gets_in_without_a_token(web: Web) -> None:
