@@ -117,7 +117,7 @@ def test_the_wheel_has_all_files_and_reproduces_a_figure_without_the_source_tree
     code, pages, other = (
         {".py", ".pyi", ".typed"},
         {".html", ".jinja", ".css", ".js", ".svg", ".po"},
-        {".csv", ".mplstyle"},
+        {".csv", ".mplstyle", ".zip"},
     )
     assert {Path(name).suffix for name in files if "LICENSE" not in name} == code | pages | other
     assert {name for name in ZipFile(wheel).namelist() if name.startswith("meritfair/")} == files

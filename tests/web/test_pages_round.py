@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 import meritfair as mf
+from meritfair.datasets.clinic import clinic_people
 from meritfair.programme import Outcomes, People, Programme, live_demo
-from meritfair.programme.live_demo import NAME, open_clinic
+from meritfair.programme.live_demo import NAME, PEOPLE, WEEKS, open_clinic
 from meritfair.programme.reading import Reader
+from meritfair.programme.storage.store import Store
 from meritfair.programme.users import Role
 from programme.clinics import clinic
 from programme.quick_hashes import quick_hashes as quick_hashes
@@ -188,6 +190,16 @@ def test_a_call_beside_the_draw_needs_a_reason(programme: Programme, coordinator
     assert "Called without being drawn" in page
     assert "&lt;b&gt;came&lt;/b&gt; by" in page
     assert "3 of 3 missing" in page
+
+
+def test_a_call_beside_the_draw_that_never_was_can_be_taken_back(programme: Programme, coordinator: TestClient) -> None:
+    other = not_drawn(programme)
+    sent = {"id": other, "outcome": "good", "reason": "came by", "key": "k"}
+    coordinator.post(f"{ROUND}/1/others", data=sent)
+    wrong = {"action": "no", "state": "unknown", "reason": "it was someone else", "key": "k"}
+    answer = coordinator.post(f"{ROUND}/1/people/{other[1:]}/correct", data=wrong, headers=HTMX)
+    assert (answer.status_code, "Not reached" in answer.text) == (200, True)
+    assert "Called without being drawn" not in coordinator.get(ROUND).text
 
 
 def test_the_state_of_someone_who_was_not_called_needs_none(programme: Programme, coordinator: TestClient) -> None:
@@ -380,12 +392,19 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Web]:
     folder = tmp_path_factory.mktemp("demo")
     url = f"sqlite:///{folder / 'demo.db'}"
     web = serving(url, folder, demo=True)
-    page = web.anyone().get("/")
-    assert "being set up" in page.text
-    assert "Week 0 of 12" in web.anyone().get("/setting-up", headers=HTMX).text
-    open_clinic(Programme(web.frame.store, NAME))
-    assert web.anyone().get("/setting-up", headers=HTMX).headers["hx-redirect"] == "/"
     return lambda: web
+
+
+def test_the_weeks_behind_the_clinic_are_whole_and_its_people_those_who_are_simulated(tmp_path: Path) -> None:
+    store = Store(tmp_path / "clinic.db")
+    open_clinic(store)
+    open_clinic(store)  # which is there already
+    clinic = Programme(store, NAME)
+    assert clinic.verify().whole
+    status = clinic.status()
+    assert (status.round, status.phase) == (WEEKS + 1, "open")
+    with store.reading(NAME) as session:
+        assert set(session.people_columns()[1]) == set(clinic_people(PEOPLE, live_demo.SEED)[0].names)
 
 
 def test_a_visitor_is_led_to_the_round_and_plays_it(demo: Callable[[], Web]) -> None:

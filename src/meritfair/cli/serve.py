@@ -66,7 +66,6 @@ def _run(store: str, host: str, port: int, url: str, workers: int, demo: bool, t
     import tempfile
 
     from meritfair.web.logs import write_logs
-    from meritfair.web.processes import set_up_demo
     from meritfair.web.serving import Supervisor, listen
     from meritfair.web.settings import ServerSettings
 
@@ -79,7 +78,7 @@ def _run(store: str, host: str, port: int, url: str, workers: int, demo: bool, t
     folder = tempfile.mkdtemp(prefix="meritfair-serve-")  # which nobody else may look into
     settings = replace(settings, run_folder=folder, job_process=True, store=f"{folder}/demo.db" if demo else store)
     write_logs()
-    supervisor = Supervisor(settings, listening, tls, [set_up_demo] if demo else [])
+    supervisor = Supervisor(settings, listening, tls)
     if not supervisor.run(lambda: _tell(settings, link)):
         raise InputError("the server could not start: what is wrong is told above")
 

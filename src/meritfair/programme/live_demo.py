@@ -3,41 +3,61 @@
 Nothing is kept of the simulated world but the ledger. How people truly are follows from a seed, from what was done for
 them and from what was reported of them: if a visitor says that someone is well, they are. So any process can go on
 with the clinic at any time, whatever happened in between.
+
+The weeks behind the clinic were played once and are shipped with the package, so that a visitor need not wait for
+machine code to be compiled: ``python -m meritfair.programme.live_demo`` plays and packs them anew.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 
 from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.core.errors import InputError
-from meritfair.core.progress import Progress
 from meritfair.core.seeding import stream
 from meritfair.datasets.clinic import clinic_people
 from meritfair.programme.demo import LEAD, REACHED, SEEN, make_demo
 from meritfair.programme.inputs import Outcomes
 from meritfair.programme.programme import Programme
 from meritfair.programme.state import COMMITTED, OPEN
-from meritfair.programme.status import Status
 from meritfair.programme.storage.people import Person
+from meritfair.programme.storage.store import Store
 from meritfair.programme.work import Work
 
 NAME = "clinic"
 PEOPLE, WEEKS, SEED = 150, 12, 1
+PLAYED = Path(__file__).parent / "clinic.zip"
 _STATES, _REACHED, _SEEN = 2, 3, 4  # streams of random numbers of a round; others have made the clinic
 
 
-def open_clinic(programme: Programme, progress: Progress = None) -> None:
-    """Make the clinic with some weeks behind it, and draw the first round of the visitor."""
-    make_demo(programme, PEOPLE, WEEKS, SEED, progress)
-    programme.draw(by=LEAD)
+def open_clinic(store: Store) -> None:
+    """Set the clinic up, with some weeks behind it and the first round of the visitor drawn; unless it is there."""
+    if NAME in store.names():
+        return
+    with TemporaryDirectory() as folder, ZipFile(PLAYED) as packed:
+        packed.extractall(folder)
+        try:
+            Programme(store, NAME).import_(folder)
+        except InputError:
+            if NAME not in store.names():  # another process was faster
+                raise
 
 
-def is_ready(status: Status) -> bool:
-    """Return whether the clinic is made: until then its rounds go by quickly."""
-    return status.round > WEEKS
+def pack_clinic(file: Path = PLAYED) -> None:
+    """Play the weeks behind the clinic, and pack them."""
+    with TemporaryDirectory() as folder:
+        programme = Programme(Store(Path(folder) / "clinic.db"), NAME)
+        make_demo(programme, PEOPLE, WEEKS, SEED)
+        programme.draw(by=LEAD)
+        made = programme.export(Path(folder) / "export")
+        with ZipFile(file, "w", ZIP_DEFLATED) as packed:
+            for each in sorted(made.rglob("*")):
+                packed.write(each, each.relative_to(made))
 
 
 def play(programme: Programme, rounds: int = 1) -> int:
@@ -125,3 +145,7 @@ def _next(transitions: FloatArray, state: IntArray, reached: BoolArray, round_: 
 def _uniform(round_: int, what: int, number: int) -> FloatArray:
     """Return random numbers of a round; those of the first people stay the same when others join."""
     return stream(SEED, "instance", 3 * round_ + what).random(number)
+
+
+if __name__ == "__main__":
+    pack_clinic()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fastapi import Request
 
+from meritfair.programme.live_demo import open_clinic
 from meritfair.programme.reading import Reader
 from meritfair.programme.storage.store import Store
 from meritfair.programme.users import Users
@@ -27,8 +28,10 @@ class Frame:
 
     @classmethod
     def of(cls, settings: ServerSettings) -> Frame:
-        """Open the store of a server."""
+        """Open the store of a server, with a simulated clinic in it if it is to be shown."""
         store = Store(settings.store or None)
+        if settings.demo:
+            open_clinic(store)
         return cls(settings, store, Users(store), Reader(store), Jobs(settings, store), Limits(settings.workers))
 
 

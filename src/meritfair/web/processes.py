@@ -1,4 +1,4 @@
-"""What the processes of a server do: answer requests, do long work, or set up the simulated clinic.
+"""What the processes of a server do: answer requests, or do long work.
 
 They are started by `meritfair.web.serving`. If their parent is gone, however that came about, they end by themselves
 and take the files of the run with them. Ctrl-C in a terminal reaches every process of it: only the parent heeds it.
@@ -50,16 +50,6 @@ def work(settings: ServerSettings) -> None:
         from meritfair.web.job_process import run
 
         run(settings)
-
-
-def set_up_demo(settings: ServerSettings) -> None:
-    """Set up the simulated clinic, once."""
-    with _child(settings):
-        from meritfair.programme.live_demo import NAME, open_clinic
-        from meritfair.programme.programme import Programme
-        from meritfair.programme.storage.store import Store
-
-        open_clinic(Programme(Store(settings.store), NAME))
 
 
 @contextmanager

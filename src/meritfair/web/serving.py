@@ -14,7 +14,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -118,21 +118,12 @@ class Supervisor:
     settings : ServerSettings
     listening : socket
     tls : Tls, optional
-    others : sequence of callables
-        What further processes do with the settings, once each.
     """
 
-    def __init__(
-        self,
-        settings: ServerSettings,
-        listening: socket.socket,
-        tls: Tls | None = None,
-        others: Sequence[Callable[[ServerSettings], None]] = (),
-    ) -> None:
+    def __init__(self, settings: ServerSettings, listening: socket.socket, tls: Tls | None = None) -> None:
         self._settings, self._socket = settings, listening
         workers = [_Process(answer, (settings, [listening], tls), tells=True) for _ in range(settings.workers)]
         self._processes, self._later = workers, [_Process(work, (settings,))]
-        self._once = [_SPAWN.Process(target=each, args=(settings,)) for each in others]
         self._answered, self._signals = False, 0
         self._woken, self._wake = _SPAWN.Pipe(duplex=False)
 
@@ -140,8 +131,6 @@ class Supervisor:
         """Serve; return whether it was stopped in good order. `when_ready` is called once the first worker answers."""
         with self._heeding_signals():
             try:
-                for once in self._once:
-                    once.start()
                 self._watch(when_ready)
             finally:
                 self._stop()
@@ -193,8 +182,7 @@ class Supervisor:
     def _stop(self) -> None:
         """Let requests finish, for a while; then end every process, whatever it does."""
         self._socket.close()
-        own = [each.process for each in self._processes if each.process is not None]
-        alive = [*own, *(each for each in self._once if each.pid is not None)]
+        alive = [each.process for each in self._processes if each.process is not None]
         for each in alive:
             each.terminate()
         until, asked = time.monotonic() + FINISH_SECONDS + _GRACE, self._signals

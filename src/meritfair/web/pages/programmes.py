@@ -17,7 +17,6 @@ from meritfair.programme.status import Status
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, signed_in
 from meritfair.web.pages.answers import go
-from meritfair.web.pages.demo import is_set_up, show_setting_up
 from meritfair.web.rendering import page
 
 router = APIRouter()
@@ -52,8 +51,6 @@ def next_step(status: Status) -> str:
 @router.get("/")
 def start(here: Annotated[Here, signed_in()]) -> Response:
     """Lead to the programme, if there is one only; otherwise to all of them."""
-    if here.frame.settings.demo and not is_set_up(here.frame):
-        return show_setting_up(here)
     names = _names(here)
     return go(here, "p", names[0]) if len(names) == 1 else go(here, "programmes")
 
