@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meritfair.core.arrays import IntArray
+from meritfair.core.errors import InputError
 from meritfair.core.language import _
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.ledger_cache import ByteCache, LedgerCache
@@ -144,6 +145,20 @@ class Snapshot:
             return ()
         seen = self._loaded.state.seen(number)
         return self._outcomes(number, np.flatnonzero((seen[0] == 1) | (seen[0] == 0) & (seen[2] == 1)))
+
+    def outcome(self, round: int, number: int) -> RoundOutcome:  # noqa: A002
+        """Return what came of one person in a round, whether they were drawn or not."""
+        found, phase = check_round(self._loaded, round)
+        state = self._loaded.state
+        if phase == COMMITTED or not 0 <= number < state.people or state.seen(found)[0, number] < 0:
+            raise InputError(f"participant {number} was not enrolled when round {found} was drawn")
+        return self._outcomes(found, np.array([number]))[0]
+
+    def progress(self, round: int) -> tuple[int, int]:  # noqa: A002
+        """Return how many were drawn in a round, and of how many of them it is known whether they were reached."""
+        number, _phase = check_round(self._loaded, round)
+        drawn, _before, action, _after = self._loaded.state.seen(number)
+        return int((drawn == 1).sum()), int(((drawn == 1) & (action >= 0)).sum())
 
     def _outcomes(self, round_: int, numbers: IntArray) -> tuple[RoundOutcome, ...]:
         _entry, table = committed(self._loaded, round_)

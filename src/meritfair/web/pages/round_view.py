@@ -27,19 +27,59 @@ _CORRECTED = {"yes": 1, "no": 0, "unknown": FORGOTTEN}
 
 
 @dataclass(frozen=True)
-class RoundView:
-    """A round, and a page of its list.
+class RoundState:
+    """How a round stands.
 
     Attributes
     ----------
     look : Snapshot
+    number : int
+    drawn, missing : int
+        How many were drawn, and of how many of them it is not known yet whether they were reached.
+    """
+
+    look: Snapshot
+    number: int
+    drawn: int
+    missing: int
+
+    @property
+    def phase(self) -> str:
+        """The phase of the round."""
+        return self.look.status.phase if self.is_last else CLOSED
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it is the last round so far."""
+        return self.number == self.look.status.round
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be closed."""
+        return self.phase == OPEN
+
+    @property
+    def may_draw(self) -> bool:
+        """Whether the next round can be drawn."""
+        return self.is_last and self.phase == CLOSED and not self.look.status.ended
+
+    @property
+    def done(self) -> int:
+        """Of how many of those drawn it is known whether they were reached."""
+        return self.drawn - self.missing
+
+
+@dataclass(frozen=True)
+class RoundPage:
+    """A page of the list of a round.
+
+    Attributes
+    ----------
     round : Round
     calls : tuple of RoundOutcome
         Those who are listed: drawn, of the staff and kind that was asked for.
     others : tuple of RoundOutcome
         Those who were reached without being drawn.
-    drawn, missing : int
-        How many were drawn, and of how many of them it is not known yet whether they were reached.
     staff : tuple of str
         Who calls those who were drawn.
     chosen, only_missing, start, total
@@ -48,12 +88,9 @@ class RoundView:
         By number, what is known of those listed; of the last round alone, as it is what is known now.
     """
 
-    look: Snapshot
     round: Round
     calls: tuple[RoundOutcome, ...]
     others: tuple[RoundOutcome, ...]
-    drawn: int
-    missing: int
     staff: tuple[str, ...]
     chosen: str
     only_missing: bool
@@ -61,61 +98,33 @@ class RoundView:
     total: int
     last_seen: Mapping[int, PersonLine]
 
-    @property
-    def is_last(self) -> bool:
-        """Whether it is the last round so far."""
-        return self.round.number == self.look.status.round
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it can be closed."""
-        return self.round.phase == OPEN
-
-    @property
-    def may_draw(self) -> bool:
-        """Whether the next round can be drawn."""
-        return self.is_last and self.round.phase == CLOSED and not self.look.status.ended
-
-    @property
-    def done(self) -> int:
-        """Of how many of those drawn it is known whether they were reached."""
-        return self.drawn - self.missing
+def round_state(look: Snapshot, number: int | None = None) -> RoundState:
+    """Return how a round stands, by default the last one."""
+    found = look.status.round if number is None else number
+    drawn, known = look.progress(found)
+    return RoundState(look, found, drawn, drawn - known)
 
 
-def round_view(
-    look: Snapshot, number: int | None = None, *, staff: str = "", only_missing: bool = False, start: int = 0
-) -> RoundView:
-    """Return a round, by default the last one."""
-    found = look.round(number)
-    outcomes = look.outcomes(found.number)
+def round_page(state: RoundState, *, staff: str = "", only_missing: bool = False, start: int = 0) -> RoundPage:
+    """Return a page of the list of a round."""
+    look = state.look
+    outcomes = look.outcomes(state.number)
     drawn = [each for each in outcomes if each.drawn]
-    missing = sum(each.action < 0 for each in drawn)
     listed = [each for each in drawn if staff in ("", each.staff) and (not only_missing or each.action < 0)]
     shown = tuple(listed[start : start + ON_A_PAGE])
-    is_last = found.number == look.status.round
-    return RoundView(
-        look=look,
-        round=found,
+    known = look.lines([each.number for each in shown]) if state.is_last else ()
+    return RoundPage(
+        round=look.round(state.number),
         calls=shown,
         others=tuple(each for each in outcomes if not each.drawn),
-        drawn=len(drawn),
-        missing=missing,
         staff=tuple(sorted({each.staff for each in drawn} - {""})),
         chosen=staff,
         only_missing=only_missing,
         start=start,
         total=len(listed),
-        last_seen={each.number: each for each in look.lines([one.number for one in shown])} if is_last else {},
+        last_seen={each.number: each for each in known},
     )
-
-
-def outcome_of(look: Snapshot, round_: int, number: int) -> RoundOutcome:
-    """Return what is known of someone in a round, by their number in the ledger."""
-    for each in look.outcomes(round_):
-        if each.number == number:
-            return each
-    said = _("participant {number} was not drawn in round {round}, nor reached otherwise")
-    raise InputError(said.format(number=number, round=round_))
 
 
 def tapped(id_: str, tap: str, reason: str = "") -> Outcomes:

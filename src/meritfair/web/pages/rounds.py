@@ -15,7 +15,7 @@ from meritfair.programme.state import OPEN
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
 from meritfair.web.pages.answers import go, is_htmx, new_key, said
-from meritfair.web.pages.round_view import RoundView, corrected, outcome_of, outcome_words, round_view, tapped
+from meritfair.web.pages.round_view import RoundState, corrected, outcome_words, round_page, round_state, tapped
 from meritfair.web.rendering import page, part
 
 router = APIRouter()
@@ -44,8 +44,9 @@ def show_round(
     look = here.look()
     if not look.status.round:
         return page(here, "first_round.html", look=look, draw_key=new_key(), said=said(did, n))
-    view = round_view(look, staff=staff, only_missing=missing, start=start)
-    return page(here, "round.html", **_shown(view), said=said(did, n))
+    state = round_state(look)
+    view = round_page(state, staff=staff, only_missing=missing, start=start)
+    return page(here, "round.html", **_shown(state), view=view, said=said(did, n))
 
 
 @router.get("/p/{programme}/round/{number}")
@@ -59,13 +60,14 @@ def show_past_round(
     n: int = 0,
 ) -> Response:
     """Show one round."""
-    view = round_view(here.look(), number, staff=staff, only_missing=missing, start=start)
-    return page(here, "round.html", **_shown(view), said=said(did, n))
+    state = round_state(here.look(), number)
+    view = round_page(state, staff=staff, only_missing=missing, start=start)
+    return page(here, "round.html", **_shown(state), view=view, said=said(did, n))
 
 
-def _shown(view: RoundView) -> dict[str, Any]:
+def _shown(state: RoundState) -> dict[str, Any]:
     """Return what the templates of a round need."""
-    return {"view": view, "words": outcome_words, "new_key": new_key, "draw_key": new_key(), "look": view.look}
+    return {"state": state, "look": state.look, "words": outcome_words, "new_key": new_key, "draw_key": new_key()}
 
 
 @router.get("/p/{programme}/round/{number}/news")
@@ -97,7 +99,7 @@ def show_news(here: Auditor, number: int, since: Annotated[int, Query(ge=0)]) ->
 @router.post("/p/{programme}/round/{number}/people/{person}/report")
 def tap(here: Coordinator, number: int, person: int, outcome: Text, key: Text) -> Response:
     """Take in what one tap says of someone."""
-    before = outcome_of(here.look(), number, person)
+    before = here.look().outcome(number, person)
     here.programme.report(tapped(before.id, outcome), round=number, by=here.by, key=f"{key}-{outcome}")
     return _saved(here, number, person)
 
@@ -107,7 +109,7 @@ def correct(
     here: Coordinator, number: int, person: int, key: Text, reason: Text = "", action: Text = "", state: Text = ""
 ) -> Response:
     """Correct what was reported of someone."""
-    before = outcome_of(here.look(), number, person)
+    before = here.look().outcome(number, person)
     outcomes = corrected(before.id, action, state)
     here.programme.correct(outcomes, round=number, reason=reason, by=here.by, key=f"{key}-{action}-{state}")
     return _saved(here, number, person)
@@ -117,10 +119,9 @@ def _saved(here: Here, number: int, person: int) -> Response:
     """Answer with the new line of someone, and how the round stands now."""
     if not is_htmx(here):
         return go(here, "p", here.name, "round", number)
-    view = round_view(here.look(), number)
-    known = [each for each in (*view.calls, *view.others) if each.number == person]
-    outcome = known[0] if known else outcome_of(view.look, number, person)
-    return part(here, "parts/call_saved.html", **_shown(view), outcome=outcome)
+    state = round_state(here.look(), number)
+    outcome = state.look.outcome(number, person)
+    return part(here, "parts/call_saved.html", **_shown(state), outcome=outcome, last_seen={})
 
 
 @router.post("/p/{programme}/round/{number}/others")

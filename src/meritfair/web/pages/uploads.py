@@ -17,7 +17,6 @@ from meritfair.programme.inputs import Outcomes, People
 from meritfair.programme.reporting import Receipt
 from meritfair.web.access import Here
 from meritfair.web.pages.answers import go
-from meritfair.web.pages.round_view import round_view
 from meritfair.web.pages.rounds import Auditor, Coordinator, Text, draw_next
 from meritfair.web.pages.waiting_files import KINDS, WaitingFile, WaitingFiles
 from meritfair.web.rendering import page
@@ -25,6 +24,7 @@ from meritfair.web.rendering import page
 router = APIRouter()
 Upload = Annotated[UploadFile, File()]
 _FIRST_ROWS = 8
+_MOST_PRINTED = 2000
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,15 @@ def show_printable_list(here: Auditor, number: int, staff: str = "") -> Response
     """Show the list of a round as it is printed, with boxes to tick."""
     look = here.look()
     calls = [each for each in look.outcomes(number) if each.drawn and staff in ("", each.staff)]
-    return page(here, "print_round.html", look=look, round=look.round(number), calls=calls, staff=staff)
+    return page(
+        here,
+        "print_round.html",
+        look=look,
+        round=look.round(number),
+        calls=calls[:_MOST_PRINTED],
+        total=len(calls),
+        staff=staff,
+    )
 
 
 # ---- in
@@ -84,8 +92,8 @@ def show_printable_list(here: Auditor, number: int, staff: str = "") -> Response
 @router.get("/p/{programme}/round/{number}/upload")
 def ask_for_outcomes(here: Coordinator, number: int) -> Response:
     """Ask for a file with outcomes."""
-    view = round_view(here.look(), number)
-    return page(here, "upload.html", kind="report", number=number, view=view, preview=None)
+    here.look().progress(number)  # which refuses a round that there was not
+    return page(here, "upload.html", kind="report", number=number, preview=None)
 
 
 @router.get("/p/{programme}/people/upload")
