@@ -206,6 +206,14 @@ def test_long_work_that_cannot_be_done_says_why(ada: TestClient) -> None:
     assert answer.json()["detail"].startswith("there was no draw yet")
 
 
+def test_words_are_in_the_readers_language(ada: TestClient) -> None:
+    german = ada.get(f"{P}/calls/participants/3/report", headers={"Accept-Language": "de"})
+    english = ada.get(f"{P}/calls/participants/3/report", headers={"Accept-Language": "fr"})
+    assert german.json()["rounds"] == english.json()["rounds"]
+    assert german.json()["sentences"] != english.json()["sentences"]
+    assert german.headers["etag"] != english.headers["etag"]
+
+
 def test_people_leave_and_are_erased_by_number(ada: TestClient) -> None:
     assert ada.delete(f"{P}/calls/participants/3").status_code == 422  # enrolled
     ada.post(f"{P}/calls/participants/withdraw", json={"ids": ["p3"]})
@@ -309,11 +317,11 @@ def test_figures_for_prometheus(ada: TestClient, web: Web) -> None:
     ada.get(f"{P}/calls/participants/99")
     ada.get("/api/v1/nothing")
     text = web.anyone("127.0.0.1").get("/metrics").text
-    route = f"{P}/{{programme}}/participants/{{number}}"
+    route = f"{P}/{{programme}}/participants/{{number:int}}"
     assert f'meritfair_requests_total{{method="GET",route="{route}",status="200"}} 1.0' in text
     assert f'meritfair_requests_total{{method="GET",route="{route}",status="404"}} 1.0' in text
     assert f'meritfair_request_seconds_count{{method="GET",route="{route}"}} 2.0' in text
-    assert 'meritfair_requests_total{method="GET",route="none",status="404"} 1.0' in text
+    assert 'meritfair_requests_total{method="GET",route="-",status="404"} 1.0' in text
     assert 'meritfair_entries_total{kind="enrol"} 1.0' in text
     ada.post(f"{P}/calls/rounds")
     assert 'meritfair_entries_total{kind="draw"} 1.0' in web.anyone("127.0.0.1").get("/metrics").text

@@ -13,11 +13,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-import httpx
-
-from meritfair.core.errors import InputError, MeritfairError
+from meritfair.core.errors import InputError, MeritfairError, MissingExtraError
 from meritfair.programme.programme import HeadMovedError, KeyConflictError
 from meritfair.programme.storage.store_errors import StoreError
+
+try:
+    import httpx
+except ImportError:
+    raise MissingExtraError("the client of a server", "client") from None
 
 _P = "/api/v1/programmes"
 ROUTES: dict[str, tuple[str, str]] = {  # by operation: the method and the path

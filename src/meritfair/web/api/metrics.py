@@ -27,6 +27,7 @@ from meritfair.web.access import SignInNeededError
 from meritfair.web.api.dependencies import BEARER
 from meritfair.web.api.description import problems
 from meritfair.web.frame import frame_of
+from meritfair.web.logs import route_of
 from meritfair.web.settings import ServerSettings
 
 router = APIRouter(tags=["operations"])
@@ -129,8 +130,7 @@ class CountingRequests:
         try:
             await self._app(scope, receive, noting)
         finally:
-            route = getattr(scope.get("route"), "path_format", "") or "none"
-            self._metrics.count(scope["method"], route, status, time.perf_counter() - began)
+            self._metrics.count(scope["method"], route_of(scope), status, time.perf_counter() - began)
 
 
 @router.get(

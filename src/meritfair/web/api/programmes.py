@@ -21,6 +21,7 @@ from meritfair.web.api.bodies import body
 from meritfair.web.api.dependencies import Changing, Creating, Looking, changes, looks
 from meritfair.web.api.given import ArmGiven, Change, NewProgramme, RulesGiven
 from meritfair.web.api.shown import ProgrammeLine, ProgrammeList, ProgrammeShown, ReceiptShown
+from meritfair.web.rendering import path
 
 router = APIRouter(prefix="/api/v1/programmes", tags=["programmes"])
 
@@ -51,8 +52,6 @@ def create_programme(
     here, key = asked
     name = _check_name(given.name)
     made = Programme(here.frame.store, name).create(**_settings(given), by=here.by, key=key)
-    from meritfair.web.rendering import path
-
     response.headers["Location"] = path("api", "v1", "programmes", name)
     return ReceiptShown.model_validate(made)
 

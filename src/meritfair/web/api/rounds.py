@@ -23,6 +23,7 @@ from meritfair.web.api.dependencies import Changing, Looking, changes, looks
 from meritfair.web.api.participants import Limit, Offset
 from meritfair.web.api.shown import DrawnShown, PreviewShown, ReceiptShown, RoundLine, RoundList, RoundShown
 from meritfair.web.refusals import BodyError, MissingError
+from meritfair.web.rendering import path
 
 router = APIRouter(prefix="/api/v1/programmes/{programme}", tags=["rounds"])
 
@@ -59,8 +60,6 @@ def draw_round(
     states that are observed now.
     """
     drawn = _with_states(given, lambda states: changing.programme.draw(states=states, **_asked(given), **changing.once))
-    from meritfair.web.rendering import path
-
     response.headers["Location"] = path("api", "v1", "programmes", changing.here.name, "rounds", drawn.number)
     return _round(drawn, changing.here.look())
 
@@ -88,7 +87,7 @@ def get_round(looking: Annotated[Looking, looks(Role.AUDITOR)], number: RoundNum
     _check_round(looking.snapshot, number)
     found = looking.snapshot.round(number)
     if wants_csv(request):
-        return csv_file(looking, f"round-{number}", lambda path: files.write_list(path, found))
+        return csv_file(looking, f"round-{number}", lambda file: files.write_list(file, found))
     return _round(found, looking.snapshot)
 
 
@@ -155,8 +154,8 @@ def _asked(given: models.DrawGiven | CsvBody) -> dict[str, Any]:
 def _with_states(given: models.DrawGiven | CsvBody, do: Callable[[Outcomes | None], Round]) -> Round:
     """Draw with the states that a body has."""
     if isinstance(given, CsvBody):
-        with given.file() as path:
-            read = files.read_states(path, encoding=given.encoding)
+        with given.file() as file:
+            read = files.read_states(file, encoding=given.encoding)
             with files.locating(read.table):
                 return do(read.value)
     with locating("states"):
@@ -166,8 +165,8 @@ def _with_states(given: models.DrawGiven | CsvBody, do: Callable[[Outcomes | Non
 
 def _from_csv(given: CsvBody, number: int, correcting: bool, do: Callable[[Outcomes], Receipt]) -> ReceiptShown:
     """Take in a report or a correction that is a file."""
-    with given.file() as path:
-        read = files.read_outcomes(path, correcting=correcting, encoding=given.encoding)
+    with given.file() as file:
+        read = files.read_outcomes(file, correcting=correcting, encoding=given.encoding)
         files.the_round(read, number)
         with files.locating(read.table):
             return ReceiptShown.model_validate(do(read.value))
