@@ -91,7 +91,10 @@ def measure(url: str, people: int, drawn: list[str]) -> dict[str, float]:
 
     found["person, cold"] = timed(lambda: reader.look("calls").person(7))
     found["person, warm"] = median(lambda turn: reader.look("calls").person(turn * 31))
-    past = lambda turn: reader.look("calls").person(turn, round=2)  # noqa: E731
+
+    def past(turn: int) -> Any:
+        return reader.look("calls").person(turn, round=2)
+
     found["person after round 2, cold"], found["person after round 2, warm"] = timed(lambda: past(0)), median(past)
     found["look after a report"] = float(np.median([after_report(lambda: reader.look("calls")) for _ in range(5)]))
     found["look, nothing new"] = median(lambda _: reader.look("calls"))
