@@ -20,7 +20,6 @@ from meritfair.web.rendering import page, path
 
 router = APIRouter()
 ON_A_PAGE = 50
-_SORTED = ("id", "drawn", "last_drawn", "state", "account")
 _LONGEST = 200
 
 
