@@ -62,8 +62,8 @@ class _Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._unseen -= tag in _UNSEEN
-        if tag not in ("b", "strong", "em", "a", "span", "code", "small", "time"):
-            self.texts.append("\n")
+        inline = tag in ("b", "strong", "em", "a", "span", "code", "small", "time")
+        self.texts.append(" " if inline else "\n")
 
     def handle_data(self, data: str) -> None:
         if not self._unseen:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,12 @@ import numpy as np
 import pytest
 
 import meritfair as mf
+from meritfair.lab import run_spec
+from meritfair.lab.spec import Spec
 from meritfair.programme import Outcomes, Part, Trial
 from meritfair.programme.users import Role
 from meritfair.web import catalogue, language
+from meritfair.web.viewer.app import create_viewer
 from programme.clinics import Clinic, clinic
 from programme.quick_hashes import quick_hashes as quick_hashes
 from web.clients import TestClient, Web, serving
@@ -22,6 +28,7 @@ from web.pseudo import Pseudo, forgotten, points
 
 OTHERS = sorted(set(language.LANGUAGES) - {"en"})
 HTMX = {"HX-Request": "true"}
+GROUPS = ("north", "south")
 
 
 # ---- catalogues
@@ -40,6 +47,13 @@ def test_a_catalogue_is_complete_and_in_step_with_the_source(code: str) -> None:
 def test_messages_are_found_in_code_and_in_templates() -> None:
     found = {str(each.id[0] if isinstance(each.id, tuple) else each.id) for each in catalogue.messages()}
     assert {"Round {number}: closed".replace("number", "round"), "Skip to content", "{n} person is enrolled."} <= found
+
+
+def test_messages_within_other_strings_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "f\"{_('one')} {ngettext('{n} x', '{n} y', 2)}\"; _(f'two'); _(three)"
+    (tmp_path / "a.py").write_text(source, "utf-8")
+    monkeypatch.setattr(catalogue, "SOURCE", tmp_path)
+    assert {each.id for each in catalogue.messages() if each.id} == {"one", ("{n} x", "{n} y")}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +130,7 @@ def set_up(folder: Path) -> Visit:
     made["over"].programme.end(by="Ada")
     mf.programme.open(url, "empty").create(2, by="Ada")
     ids = tuple(f"p{number}" for number in range(40))
-    names = ("empty", "north", "south", "fair", "usual", "Ada", "Efua", "Kofi", "Boa", "Zoe", "test")
+    names = ("empty", *GROUPS, "fair", "usual", "Ada", "Efua", "Kofi", "Boa", "Zoe", "test")
     known = (*ids, *made, *names, "merit-fair", "random", "id", "action", "state", "group")  # and columns of files
     return Visit(serving(url, folder / "run"), made, known)
 
@@ -144,6 +158,7 @@ def act(visit: Visit) -> None:
     for name in ("fresh", "over", "empty", "arms"):
         for place in ("round", "people", "fairness", "learning", "ledger", "settings"):
             visit.see(ada, f"/p/{name}/{place}")
+    see_board_page(visit, ada, visit.see(ada, "/p/arms/fairness/board", {}))
     viewer = visit.web.browser("Boa")
     for place in ("fairness", "learning", "ledger", "settings", "round"):
         visit.see(viewer, f"/p/calls/{place}")
@@ -260,9 +275,7 @@ def board(visit: Visit, ada: TestClient) -> None:
     visit.see(ada, "/p/calls/ledger/verify", {"head": head})
     visit.see(ada, "/p/calls/ledger/export", {})
     page = visit.see(ada, "/p/calls/fairness/board", {})
-    file = re.search(r'href="([^"]+/file)" download>⟦Download the page', page)
-    assert file is not None
-    visit.see(ada, file[1])
+    see_board_page(visit, ada, page)
     changed = {"budget": "5", "floor": "0.4", "slack": "2", "cooldown": "2", "warmup": "1", "once": "on"}
     visit.see(ada, "/p/calls/settings/preview?" + "&".join(f"{k}={v}" for k, v in changed.items()))
     visit.see(ada, "/p/calls/settings/preview?budget=Zoe")
@@ -274,13 +287,105 @@ def board(visit: Visit, ada: TestClient) -> None:
     visit.see(ada, "/p/calls/fairness")
 
 
+def see_board_page(visit: Visit, ada: TestClient, page: str) -> None:
+    """Look at the page that is made for a board to download."""
+    file = re.search(r'href="([^"]+/file)" download>⟦Download the page', page)
+    assert file is not None
+    visit.see(ada, file[1])
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("brackets", "quick_hashes", "same_draws")
 def test_every_text_of_the_pages_is_in_the_catalogue(tmp_path: Path) -> None:
     visit = set_up(tmp_path)
     act(visit)
     assert len(visit.pages) > 100
+    assert not [name for name in visit.pages if name.endswith(" 500")]
     wrong = {name: found for name, page in visit.pages.items() if (found := forgotten(page, visit.known))}
     assert wrong == {}
     numbers = {name: found for name, page in visit.pages.items() if (found := points(page))}
     assert numbers == {}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("brackets", "quick_hashes")
+def test_every_text_of_the_demonstration_is_in_the_catalogue(tmp_path: Path) -> None:
+    web = serving(f"sqlite:///{tmp_path / 'programmes.db'}", tmp_path, demo=True)
+    people = [f"P{number:03}" for number in range(1, 200)] + [
+        f"Nurse {name}" for name in ("Ama", "Efua", "Kofi", "Yaw")
+    ]
+    for address in ("/", "/me", "/programmes", "/users"):
+        page = web.anyone().get(address, follow_redirects=True).text
+        assert forgotten(page, (*people, *GROUPS, "Visitor", "clinic")) == []
+
+
+@contextmanager
+def here() -> Iterator[Executor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("brackets")
+def test_every_text_of_the_viewer_is_in_the_catalogue(tmp_path: Path) -> None:
+    policies = ("merit-fair", "none", "whittle")
+    run_spec(
+        Spec(datasets=("cpap",), sizes=((5, 1),), policies=policies, episodes=2, horizon=10, runs=3, seed=4),
+        tmp_path / "found",
+        executor=here(),
+    )
+    client = TestClient(create_viewer(tmp_path / "found"), "http://127.0.0.1:8000")
+    of_the_lab = (  # the lab describes its problems in English
+        "cpap · 5 arms, 1 pulled · 2 episodes, 10 steps each · merit exponential:c=3 · seed 4",
+        "N = 5, K = 1",
+        "exponential:c=3",
+    )
+    versions = ("code", "numba", "numpy", "pyarrow", "scipy")
+    for address in ("/", "/compare", "/results", "/report", "/nowhere"):
+        page = client.get(address).text
+        assert forgotten(page, (*policies, *of_the_lab, *versions, "found", "cpap")) == []
+        assert points(page.partition('id="versions"')[0]) == []
+
+
+# ---- German
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_hashes", "same_draws")
+def test_german_pages_are_german_with_decimal_commas(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'programmes.db'}"
+    calls = clinic(url, budget=3, people=24)
+    calls.play()
+    web = serving(url, tmp_path)
+    client = web.browser("Ada", {"*": Role.ADMIN})
+    client.headers["Accept-Language"] = "de-AT, en;q=0.5"
+    page = client.get("/p/calls/round").text
+    assert '<html lang="de">' in page
+    assert "Runde 1" in page
+    assert "Chance 12,5\N{NO-BREAK SPACE}%" in page
+    assert "12.5" not in page
+    words = client.get("/p/calls/fairness").text
+    assert "Nichts spricht gegen die 3 Ziehungen aus 1 Runde" in words
+    assert "Nothing speaks" not in words
+    refused = client.get("/p/calls/nowhere")
+    assert (refused.status_code, "Diese Seite gibt es nicht." in refused.text) == (404, True)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_hashes", "same_draws")
+def test_the_page_for_the_board_is_in_the_language_of_who_asks(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'programmes.db'}"
+    clinic(url).play()
+    client = serving(url, tmp_path).browser("Ada", {"*": Role.ADMIN})
+    client.headers["Accept-Language"] = "de"
+    client.post("/p/calls/fairness/board")
+    end, file = time.monotonic() + 120, None
+    while file is None and time.monotonic() < end:
+        file = re.search(r'href="([^"]+/file)" download>Seite herunterladen', client.get("/p/calls/fairness").text)
+        time.sleep(0.05)
+    assert file is not None
+    made = client.get(file[1]).text
+    assert "<h1>Prüfbericht zu calls</h1>" in made
+    assert '<html lang="de">' in made
+    client.headers["Accept-Language"] = "en"
+    assert file[1] not in client.get("/p/calls/fairness").text

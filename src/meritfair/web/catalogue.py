@@ -7,6 +7,7 @@ It is sorted, and names neither dates nor lines, so that it changes only where a
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from babel.messages.pofile import read_po, write_po
 from meritfair.web.language import CATALOGUES, LANGUAGES
 
 SOURCE = Path(__file__).parent.parent
+_Text = str | tuple[str, ...]
 _KEYWORDS: dict[str, tuple[int, ...] | None] = {"_": None, "gettext": None, "ngettext": (1, 2)}
 _JINJA = {"trim_blocks": "true", "lstrip_blocks": "true", "newstyle_gettext": "true", "silent": "false"}
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s|\{(\w+)[^{}]*\}")
@@ -28,12 +30,26 @@ def messages() -> Catalog:
     """Return every message of the source, with the files where it occurs."""
     found = Catalog()
     for file in _files():
-        method, options = ("python", {}) if file.suffix == ".py" else ("jinja2.ext:babel_extract", _JINJA)
         where = file.relative_to(SOURCE).as_posix()
-        with file.open("rb") as stream:
-            for _line, text, _comments, _context in extract(method, stream, _KEYWORDS, (), options):
-                found.add(text, locations=[(where, None)])  # type: ignore[list-item]
+        for text in _of_code(file) if file.suffix == ".py" else _of_template(file):
+            found.add(text, locations=[(where, None)])  # type: ignore[list-item]
     return found
+
+
+def _of_code(file: Path) -> Iterator[_Text]:
+    """Find what is marked in Python, also within f-strings, which other tools look into only since Python 3.12."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _KEYWORDS:
+            given = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            texts = tuple(each for each in given if isinstance(each, str))
+            if texts:
+                yield texts[0] if node.func.id == "_" else texts[:2]
+
+
+def _of_template(file: Path) -> Iterator[_Text]:
+    with file.open("rb") as stream:
+        for _line, text, _comments, _context in extract("jinja2.ext:babel_extract", stream, _KEYWORDS, (), _JINJA):
+            yield text
 
 
 def _files() -> Iterator[Path]:

@@ -86,10 +86,11 @@ def board(task: Task) -> Made:
     from meritfair.web.language import language_of
 
     task.tell(_("reading the ledger"), 0, 2)
-    with task.store.reading(task.programme) as session:
+    language = language_of(str(task.arguments.get("language", ""))) or ENGLISH
+    with task.store.reading(task.programme) as session, speaking(language):  # a report has words of its own
         found = report_of(Work(session))
     task.tell(_("drawing"), 1, 2)
-    with speaking(language_of(str(task.arguments.get("language", ""))) or ENGLISH):
+    with speaking(language):
         write_report_page(without_names(found), task.folder / "board.html", people=False)
     return Made({}, "board.html")
 

@@ -17,6 +17,7 @@ from meritfair.programme.showing.report import ProgrammeReport
 from meritfair.programme.showing.report_figure import plot_effect, plot_evidence, plot_groups, plot_learned
 from meritfair.programme.showing.wording import evidence as evidence_text
 from meritfair.programme.showing.wording import percent, points, signed, whole
+from meritfair.programme.view import NO_GROUP
 
 MOST_PEOPLE = 50
 _MOST_WAITS = 15
@@ -32,11 +33,12 @@ def decimal(value: float, digits: int) -> str:
 def shares(report: ProgrammeReport) -> PageSection:
     """Return what groups were due, given, drawn and reached."""
     table, flagged = report.groups, _flagged_groups(report)
+    names = _names(table.names)
     what = (_("By group"), _("group")) if report.has_groups else (_("In all"), _("who"))
     sums = (_("due"), _("given"), _("drawn"), _("reached"), _("drawn\nless due"), _("drawn fits\nthe chances"))
     rows = [
         [
-            printable(table.names[k]),
+            printable(names[k]),
             whole(table.people[k]),
             whole(table.rounds[k]),
             decimal(table.due[k], 1),
@@ -109,11 +111,12 @@ def _accounts(report: ProgrammeReport) -> list[PageTable]:
 def overrides(report: ProgrammeReport) -> PageSection:
     """Return who was reached without being drawn, and who was drawn and not reached."""
     table, shift = report.groups, words.shifts(report)
+    names = _names(table.names)
     counts = (table.drawn, table.not_reached, table.not_reported, table.overrides, table.reached)
     drawn, reached = max(1, table.drawn.sum()), max(1, table.reached.sum())
     rows = [
         [
-            printable(table.names[k]),
+            printable(names[k]),
             *(whole(values[k]) for values in counts),
             percent(float(table.drawn[k] / drawn)),
             percent(float(table.reached[k] / reached)),
@@ -134,10 +137,10 @@ def overrides(report: ProgrammeReport) -> PageSection:
 
 def data(report: ProgrammeReport) -> PageSection:
     """Return what is missing, late or corrected."""
-    table = report.groups
+    table, names = report.groups, _names(report.groups.names)
     rows = [
         [
-            printable(table.names[k]),
+            printable(names[k]),
             whole(table.states[k]),
             whole(table.missing[k]),
             percent(float(table.missing_rate[k])),
@@ -233,8 +236,8 @@ def effect(report: ProgrammeReport) -> PageSection:
 
 
 def _names(names: Sequence[str]) -> list[str]:
-    """Return the names of parts of an effect, those in words that are no data."""
-    known = {"all": _("all"), "bad (0)": _("bad"), "good (1)": _("good")}
+    """Return the names of groups and parts, in words those that are no data."""
+    known = {"all": _("all"), NO_GROUP: _("(none)"), "bad (0)": _("bad"), "good (1)": _("good")}
     return [known.get(name, name) for name in names]
 
 

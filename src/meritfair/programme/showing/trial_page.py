@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from meritfair.core.language import _, current
 from meritfair.core.pages import Drawing, PageSection, PageTable, svg
 from meritfair.core.texts import printable
 from meritfair.programme.showing.report_figure import plot_course
 from meritfair.programme.showing.trial_tables import TrialTables
-from meritfair.programme.showing.wording import day, percent, points
+from meritfair.programme.showing.wording import day, percent, points, whole
 
 _MOST_ROUNDS = 60
 
@@ -20,13 +21,17 @@ def trial_sections(trial: TrialTables) -> list[PageSection]:
 
 
 def _design(trial: TrialTables) -> PageSection:
-    strata = f", in strata by {', '.join(map(printable, trial.strata))}" if trial.strata else ""
     said = [
-        f"The SHA-256 of the protocol is {trial.protocol}. It is in the first entry of the ledger, made on "
-        f"{day(trial.created)} by {printable(trial.created_by) or 'nobody named'}, whose hash is {trial.first_entry}.",
-        f"People were randomised in permuted blocks{strata}, in an order that follows from the programme's secret. "
-        "Within an arm, chances are adapted in every round to what was seen, as its policy says: these adaptations are "
-        "planned. All else that was changed after the start is told below.",
+        _(
+            "The SHA-256 of the protocol is {protocol}. It is in the first entry of the ledger, made on {day} by "
+            "{who}, whose hash is {hash}."
+        ).format(
+            protocol=trial.protocol,
+            day=day(trial.created),
+            who=printable(trial.created_by) or _("nobody named"),
+            hash=trial.first_entry,
+        ),
+        _randomised(trial),
     ]
     arms = [[printable(row["arm"]), str(row["share"]), printable(row["plan"])] for row in trial.arms]
     changes = [
@@ -39,43 +44,61 @@ def _design(trial: TrialTables) -> PageSection:
         ]
         for row in trial.changes
     ]
-    tables = [PageTable("Arms as planned (items 3a, 3b, 8b)", ("arm", "share", "plan"), arms)]
+    tables = [PageTable(_("Arms as planned (items 3a, 3b, 8b)"), (_("arm"), _("share"), _("plan")), arms)]
     if changes:
-        tables.append(PageTable("Changes since (item 3c)", ("on", "by", "from round", "what", "reason"), changes))
+        headings = (_("on"), _("by"), _("from round"), _("what"), _("reason"))
+        tables.append(PageTable(_("Changes since (item 3c)"), headings, changes))
     else:
-        said.append("Nothing was changed since (item 3c).")
-    return PageSection("The trial: design and protocol (items 3, 8, 24)", said, None, tables)
+        said.append(_("Nothing was changed since (item 3c)."))
+    return PageSection(_("The trial: design and protocol (items 3, 8, 24)"), said, None, tables)
+
+
+def _randomised(trial: TrialTables) -> str:
+    adapted = _(
+        "Within an arm, chances are adapted in every round to what was seen, as its policy says: these adaptations are "
+        "planned. All else that was changed after the start is told below."
+    )
+    how = (
+        _(
+            "People were randomised in permuted blocks, in strata by {strata}, in an order that follows from the "
+            "programme's secret."
+        ).format(strata=", ".join(map(printable, trial.strata)))
+        if trial.strata
+        else _("People were randomised in permuted blocks, in an order that follows from the programme's secret.")
+    )
+    return f"{how} {adapted}"
 
 
 def _flow(trial: TrialTables) -> PageSection:
     names = [row["arm"] for row in trial.arms]
     lines = {
-        "randomised": "randomised",
-        "reached": "reached at least once",
-        "enrolled": "still enrolled",
-        "withdrawn": "left",
-        "erased": "erased, of those who left",
-        "analysed": "analysed: a state is known",
+        "randomised": _("randomised"),
+        "reached": _("reached at least once"),
+        "enrolled": _("still enrolled"),
+        "withdrawn": _("left"),
+        "erased": _("erased, of those who left"),
+        "analysed": _("analysed: a state is known"),
     }
-    flow = [[words, *(f"{row[key]:,}" for row in trial.flow)] for key, words in lines.items()]
-    for key, words in (("first_joined", "first joined"), ("last_joined", "last joined")):
+    flow = [[words, *(whole(row[key]) for row in trial.flow)] for key, words in lines.items()]
+    for key, words in (("first_joined", _("first joined")), ("last_joined", _("last joined"))):
         flow.append([words, *(day(row[key]) or "–" for row in trial.flow)])
     headings = ("", *map(printable, names))
-    tables = [PageTable("Participants (items 13a, 13b, 14a, 16)", ("people", *headings[1:]), flow)]
+    tables = [PageTable(_("Participants (items 13a, 13b, 14a, 16)"), (_("people"), *headings[1:]), flow)]
     totals = {row["arm"]: row["randomised"] for row in trial.flow}
     baseline = [
         [printable(row["what"]), printable(row["value"]), *(_baseline(row[name], totals[name]) for name in names)]
         for row in trial.baseline
     ]
     if baseline:
-        tables.append(PageTable("At enrolment (item 15a)", ("what", "value", *headings[1:]), baseline))
-    return PageSection("The trial: participants", (), None, tables)
+        tables.append(PageTable(_("At enrolment (item 15a)"), (_("what"), _("value"), *headings[1:]), baseline))
+    return PageSection(_("The trial: participants"), (), None, tables)
 
 
 def _baseline(value: Any, total: int) -> str:
     if isinstance(value, list):
-        return f"{value[0]:.1f} ({value[1]:.1f})" if math.isfinite(value[0]) else "–"
-    return f"{value:,} ({percent(value / total)})" if total else "0"
+        mean, spread = (current().decimal(each, 1) for each in value)
+        return f"{mean} ({spread})" if math.isfinite(value[0]) else "–"
+    return f"{whole(value)} ({percent(value / total)})" if total else "0"
 
 
 def _allocation(trial: TrialTables) -> PageSection:
@@ -87,24 +110,27 @@ def _allocation(trial: TrialTables) -> PageSection:
         for number in rounds[:_MOST_ROUNDS]
     ]
     more = len(rounds) - _MOST_ROUNDS
-    notes = [f"{more:,} earlier rounds are not shown here; the JSON of this report has all."] if more > 0 else []
+    hidden = _("{n} earlier rounds are not shown here; the JSON of this report has all.").format(n=whole(more))
+    notes = [hidden] if more > 0 else []
     totals = [
         [
             printable(row["arm"]),
-            *(f"{row[key]:,.0f}" for key in ("people", "rounds", "due", "given", "drawn", "reached")),
+            *(whole(row[key]) for key in ("people", "rounds", "due", "given", "drawn", "reached")),
         ]
         for row in trial.totals
     ]
-    headings = ("arm", "people", "rounds of\na person", "due", "given", "drawn", "reached")
+    sums = (_("due"), _("given"), _("drawn"), _("reached"))
+    headings = (_("arm"), _("people"), _("rounds of\na person"), *sums)
     tables = [
-        PageTable("In all", headings, totals),
-        PageTable("By round: people, drawn of budget, reached", ("round", "on", *map(printable, names)), rows),
+        PageTable(_("In all"), headings, totals),
+        PageTable(_("By round: people, drawn of budget, reached"), (_("round"), _("on"), *map(printable, names)), rows),
     ]
-    return PageSection("The trial: allocation (items 8b, 14c)", (), None, tables, notes)
+    return PageSection(_("The trial: allocation (items 8b, 14c)"), (), None, tables, notes)
 
 
 def _given(row: dict[str, Any]) -> str:
-    return f"{row['people']:,}: {row['drawn']:,} of {row['budget']:,}, {row['reached']:,} reached"
+    names = ("people", "drawn", "budget", "reached")
+    return _("{people}: {drawn} of {budget}, {reached} reached").format(**{name: whole(row[name]) for name in names})
 
 
 def _outcomes(trial: TrialTables) -> PageSection:
@@ -112,51 +138,59 @@ def _outcomes(trial: TrialTables) -> PageSection:
     rows = [
         [
             printable(row["arm"]),
-            f"{row['people']:,}",
+            whole(row["people"]),
             _share(row["share"]),
-            f"{_share(row['low'])} to {_share(row['high'])}",
+            _("{low} to {high}").format(low=_share(row["low"]), high=_share(row["high"])),
             points(row["difference"]) if "difference" in row else "–",
-            f"{points(row['difference_low'])} to {points(row['difference_high'])}" if "difference" in row else "–",
+            _span(row) if "difference" in row else "–",
         ]
         for row in trial.outcomes
     ]
     reference = printable(trial.reference)
     headings = (
-        "arm",
-        "people",
-        "share in the\ngood state",
-        "95 % interval",
-        f"less {reference},\npercentage points",
-        "95 % interval",
+        _("arm"),
+        _("people"),
+        _("share in the\ngood state"),
+        _("95 % interval"),
+        _("less {arm},\npercentage points").format(arm=reference),
+        _("95 % interval"),
     )
     cell = {(row["round"], row["arm"]): row for row in trial.course}
     rounds = sorted({row["round"] for row in trial.course}, reverse=True)
     course = [[str(number), *(_interval(cell[number, name]) for name in names)] for number in rounds[:_MOST_ROUNDS]]
     tables = [
-        PageTable("Over all rounds (item 17a)", headings, rows),
-        PageTable("After each round, with 95 % intervals (item 17c)", ("round", *map(printable, names)), course),
+        PageTable(_("Over all rounds (item 17a)"), headings, rows),
+        PageTable(_("After each round, with 95 % intervals (item 17c)"), (_("round"), *map(printable, names)), course),
     ]
     drawing = Drawing(
         svg(plot_course(trial)),
-        "The share in the good state after each round, by arm. The table has the numbers.",
-        "The share of people in the good state after each round, of those whose state is known, with 95 % intervals.",
+        _("The share in the good state after each round, by arm. The table has the numbers."),
+        _(
+            "The share of people in the good state after each round, of those whose state is known, with 95 % "
+            "intervals."
+        ),
     )
-    note = (
+    note = _(
         "The share over all rounds is a mean over people, of whom each counts once. Intervals are for one look at the "
         "end: whoever looks after every round, and stops when they like, is misled more often."
     )
-    return PageSection("The trial: outcomes", (), drawing, tables, (note,))
+    return PageSection(_("The trial: outcomes"), (), drawing, tables, (note,))
+
+
+def _span(row: dict[str, Any]) -> str:
+    return _("{low} to {high}").format(low=points(row["difference_low"]), high=points(row["difference_high"]))
 
 
 def _share(value: float) -> str:
     return (
         percent(value)
         if math.isfinite(value) and 0 <= value <= 1
-        else (f"{100 * value:.1f} %" if math.isfinite(value) else "–")
+        else (f"{current().decimal(100 * value, 1)} %" if math.isfinite(value) else "–")
     )
 
 
 def _interval(row: dict[str, Any]) -> str:
     if not row["people"]:
         return "–"
-    return f"{100 * row['share']:.0f} % ({100 * row['low']:.0f} to {100 * row['high']:.0f})"
+    share, low, high = (whole(100 * row[name]) for name in ("share", "low", "high"))
+    return _("{share} % ({low} to {high})").format(share=share, low=low, high=high)
