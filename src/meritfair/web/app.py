@@ -13,6 +13,7 @@ from meritfair.web.files import StaticFiles
 from meritfair.web.frame import Frame
 from meritfair.web.guarding import LimitingBodies, SecurityHeaders
 from meritfair.web.language import SpeakingTheReadersLanguage
+from meritfair.web.preparing import preparing
 from meritfair.web.rendering import STATIC
 from meritfair.web.settings import ServerSettings
 
@@ -28,6 +29,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         openapi_url="/api/v1/openapi.json",
         docs_url=None,  # the usual pages load scripts from elsewhere
         redoc_url=None,
+        lifespan=preparing,
     )
     app.state.frame = Frame.of(settings)
     api.install(app)
