@@ -28,7 +28,10 @@ from web.pseudo import Pseudo, forgotten, points
 
 OTHERS = sorted(set(language.LANGUAGES) - {"en"})
 HTMX = {"HX-Request": "true"}
-GROUPS = ("north", "south")
+GROUPS = ("north", "south", "harbour")
+CHART = '{"x_label": "weeks", "y_label": "", "unit": "%", "names": [], "levels": [], "curves": []}'
+SETTINGS = ("merit-fair", "random", "pooled", "exact")  # are written as they are typed
+NURSES = ("Nurse Ama", "Nurse Efua", "Nurse Kofi", "Nurse Yaw")
 
 
 # ---- catalogues
@@ -76,6 +79,25 @@ def test_what_is_wrong_with_a_catalogue_is_found(
 
 
 # ---- pages in a language of brackets
+
+
+@pytest.mark.parametrize(
+    ("page", "texts"),
+    [
+        ("<p>⟦Round 3⟧</p> <b>p1</b>, 12 % – 0a1b2c3d4e…", []),
+        ("<p>⟦Round <b>3</b> of p1⟧ drawn</p>", ["drawn"]),
+        ("<p>Round ⟦drawn⟧</p>", ["Round"]),
+        ('<button aria-label="Close">⟦x⟧</button><script>let a</script>', ["Close"]),
+        (f"<p data-chart='{CHART}'>", ["weeks"]),
+    ],
+)
+def test_what_is_outside_of_brackets_is_found(page: str, texts: list[str]) -> None:
+    assert forgotten(page, ("p1",)) == texts
+
+
+def test_numbers_with_a_point_are_found() -> None:
+    assert points("<p>12·5 at http://127.0.0.1</p>") == []
+    assert points("<p>12.5 %</p>") == ["12.5 %"]
 
 
 @dataclass
@@ -131,7 +153,7 @@ def set_up(folder: Path) -> Visit:
     mf.programme.open(url, "empty").create(2, by="Ada")
     ids = tuple(f"p{number}" for number in range(40))
     names = ("empty", *GROUPS, "fair", "usual", "Ada", "Efua", "Kofi", "Boa", "Zoe", "test")
-    known = (*ids, *made, *names, "merit-fair", "random", "id", "action", "state", "group")  # and columns of files
+    known = (*ids, *made, *names, *SETTINGS, "id", "action", "state", "group")  # and columns of files
     return Visit(serving(url, folder / "run"), made, known)
 
 
@@ -316,7 +338,7 @@ def test_every_text_of_the_demonstration_is_in_the_catalogue(tmp_path: Path) -> 
     ]
     for address in ("/", "/me", "/programmes", "/users"):
         page = web.anyone().get(address, follow_redirects=True).text
-        assert forgotten(page, (*people, *GROUPS, "Visitor", "clinic")) == []
+        assert forgotten(page, (*people, *NURSES, *GROUPS, "Visitor", "clinic")) == []
 
 
 @contextmanager
