@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -287,6 +289,7 @@ class Reader:
         self._lock = Lock()  # for a moment, unlike those of single programmes
         self._loading: dict[str, Lock] = {}
         self._last: dict[str, Snapshot] = {}
+        self._looked: dict[str, float] = {}  # when the last look into the database began
 
     def names(self) -> list[str]:
         """Return the names of all programmes, in order."""
@@ -296,17 +299,26 @@ class Reader:
         """Return a programme for the verbs that change it; they start from what is in memory."""
         return Programme(self.store, name, known=self._known)
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a programme of this name; one that was there stays."""
+        return name in self._last or name in self.names()
+
     def look(self, name: str) -> Snapshot:
-        """Return a programme as it is now."""
-        last = self._last.get(name)
-        if last is not None:
-            with self.store.reading(name) as session:
-                if last.same_as(session):
-                    return last
+        """Return a programme as it is now.
+
+        Of all who ask at the same time one looks into the database, and the others wait for what it finds.
+        """
+        asked = monotonic()
         with self._lock:
             loading = self._loading.setdefault(name, Lock())
-        with loading, self.store.reading(name) as session:  # which shows at least what was taken in before
-            return self._up_to_date(session)
+        with loading:
+            if self._looked.get(name, -inf) >= asked:  # by someone who has begun after this one has asked
+                return self._last[name]
+            begun = monotonic()
+            with self.store.reading(name) as session:
+                made = self._up_to_date(session)
+            self._looked[name] = begun
+            return made
 
     def prepare(self, name: str) -> None:
         """Work out ahead what reports on single people need of everyone; for a thread in the background of a server.

@@ -95,7 +95,7 @@ class NeedsRole:
     ) -> Here:
         frame, caller = frame_of(request), caller_of(request, credentials)
         mine = caller.role_in(programme)
-        if mine is None or programme not in frame.reader.names():
+        if mine is None or not frame.reader.has(programme):
             raise HTTPException(404, _("there is no programme {name}").format(name=repr(programme)))
         if mine < self.role:
             said = _("this needs the role {needed}, and yours is {own}")

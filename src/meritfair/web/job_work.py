@@ -46,12 +46,15 @@ class Worker:
         """Do a job, unless someone else does; return whether it was done here."""
         if not self._files.claim(job):
             return False
-        began, job = time.monotonic(), self._as_of_now(replace(job, state="running", tries=job.tries + 1))
+        began, job = time.monotonic(), replace(job, state="running", tries=job.tries + 1)
         self._files.update(job)
         try:
-            task = Task(self._store, job.programme, job.arguments, self._files.folder / job.id, self._telling(job))
-            with speaking(ENGLISH):
-                made = KINDS[job.kind](task)
+            with self._store.still(self._files.folder / job.id) as store:
+                job = self._as_of_now(job, store)
+                self._files.update(job)
+                task = Task(store, job.programme, job.arguments, self._files.folder / job.id, self._telling(job))
+                with speaking(ENGLISH):
+                    made = KINDS[job.kind](task)
             over = replace(job, state="done", result=made.values, file=made.file)
         except MeritfairError as error:
             over = replace(job, state="failed", error=str(error))
@@ -63,10 +66,10 @@ class Worker:
         _log.info("job %s %s after %.1f s", job.kind, over.state, time.monotonic() - began)
         return True
 
-    def _as_of_now(self, job: Job) -> Job:
+    def _as_of_now(self, job: Job, store: Store) -> Job:
         """Return a job as of the head that it will see, which may be newer than when it was asked."""
         try:
-            with self._store.reading(job.programme) as session:
+            with store.reading(job.programme) as session:
                 return replace(job, head=session.head.hex(), entries=session.length)
         except MeritfairError:  # the work itself will say why
             return job

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from sqlalchemy.pool import NullPool
 
 from meritfair.core.errors import InputError, MissingExtraError
 from meritfair.programme.storage.store_errors import StoreError, explaining
+from meritfair.programme.storage.turns import Turns
 
 PATIENCE = 60  # seconds that a transaction waits for another one
 WAL_SINCE = (3, 51, 3)
@@ -46,7 +47,7 @@ class Database:
     def __init__(self, url: str | None) -> None:
         address = _address(url or os.environ.get("MERITFAIR_STORE") or str(default_file()))
         self.is_sqlite = address.get_backend_name() == "sqlite"
-        self.url = _safe(address)
+        self.url, self._turns = _safe(address), Turns()
         self._password = address.password or str(address.query.get("password") or "") or None
         if self.is_sqlite:
             self.file = Path(address.database or "").expanduser().absolute()
@@ -59,7 +60,8 @@ class Database:
     @contextmanager
     def transaction(self, *, writing: bool) -> Iterator[sa.Connection]:
         """Run a transaction: committed at the end, rolled back on any exception; errors are told in words."""
-        with explaining(self.url, self._password), self.engine.connect() as connection:
+        turn = self._turns.taking(writing=writing) if self.is_sqlite else nullcontext()
+        with turn, explaining(self.url, self._password), self.engine.connect() as connection:
             if self.is_sqlite:
                 connection.execution_options(sqlite_begin="IMMEDIATE" if writing else "DEFERRED")
             with connection.begin():
@@ -78,6 +80,13 @@ class Database:
     def connect(self) -> sqlite3.Connection:
         """Open the SQLite file by itself."""
         return _connect(self.file, self.read_only)
+
+    def readers_block(self) -> bool:
+        """Return whether whoever writes has to wait until all have read: in SQLite without a write-ahead log."""
+        if not self.is_sqlite:
+            return False
+        with explaining(self.url), closing(self.connect()) as connection:
+            return bool(connection.execute("PRAGMA journal_mode").fetchone() != ("wal",))
 
     def integrity(self) -> list[str]:
         """Return what an SQLite database says is wrong with itself; PostgreSQL has tools for that of its own."""

@@ -16,10 +16,12 @@ thread.
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import sqlalchemy as sa
 
@@ -135,6 +137,25 @@ class Store:
             raise InputError(f"a backup must be another file than the store, got {target}")
         with explaining(self.url):
             write_whole(target, lambda temporary: copy_file(self._database.file, temporary, self.url), private=True)
+
+    @contextmanager
+    def still(self, folder: str | PathLike[str]) -> Iterator[Store]:
+        """Give the store as it is now, for reads that take long, so that nobody who writes has to wait for them.
+
+        On SQLite without a write-ahead log it is a copy in `folder`, which must be private; it is deleted at the end.
+        """
+        if not self._database.readers_block():
+            yield self
+            return
+        with TemporaryDirectory(dir=folder, prefix="still-") as private:
+            file = Path(private) / "store.db"
+            with explaining(self.url), closing(self._database.connect()) as old, closing(sqlite3.connect(file)) as new:
+                old.backup(new)
+            copy = Store(f"{file.as_uri().replace('file://', 'sqlite:///')}?mode=ro")
+            try:
+                yield copy
+            finally:
+                copy.close()
 
     def check(self) -> list[str]:
         """Read everything; return what is damaged, in words, nothing if all is well."""
