@@ -38,7 +38,7 @@ READERS, WRITERS, PAUSE = 50, 8, 1.0
 READ_BAR, PAGE_BAR, LIST_BAR = 0.250, 1.0, 0.300  # seconds: p99 of reads; a page; the first byte of the list
 NAME = "calls"
 PAGES = {
-    "programmes": "/",
+    "programmes": "/programmes",
     "round": "/p/calls/round",
     "people": "/p/calls/people",
     "people, searched": "/p/calls/people?search=participant-{number}",
