@@ -171,7 +171,7 @@ class Snapshot:
             zip(numbers.tolist(), self._loaded.state.seen(round_)[:, numbers].T.tolist(), strict=True)
         ):
             drawn, before, action, after = values
-            texts = known.get(number, Texts(_("participant {number}").format(number=number), "", ""))
+            texts = known.get(number) or Texts(_("participant {number}").format(number=number), "", "")
             reason = "" if drawn else self._reason(round_, number)
             chances = float(due[place]), float(chance[place])
             made.append(RoundOutcome(number, *texts, *chances, drawn == 1, before, action, after, reason))
