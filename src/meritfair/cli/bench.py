@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from meritfair.cli.options import JsonOption, flag, text
-from meritfair.cli.show import Files, finite, print_note, print_table
+from meritfair.cli.show import Files, print_note, print_table
+from meritfair.core.json_values import finite
 from meritfair.core.progress import progress_bar
 
 EXAMPLES = "For example: [cyan]meritfair bench --quick[/], or [cyan]meritfair bench --out bench.json[/]"

@@ -6,7 +6,6 @@ Text may have come from users, so all of it passes through `printable` on its wa
 from __future__ import annotations
 
 import json
-import math
 import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from meritfair.core.errors import InputError, MissingExtraError
+from meritfair.core.json_values import finite
 from meritfair.core.texts import printable
 from meritfair.simulation.columns import COLUMNS
 
@@ -37,15 +37,6 @@ def print_json(value: Any) -> None:
     """Print a value as JSON; what is not a finite number becomes null, as JSON knows no other way."""
     json.dump(finite(value), sys.stdout, indent=2, allow_nan=False)
     sys.stdout.write("\n")
-
-
-def finite(value: Any) -> Any:
-    """Return a value with null in place of what is not a finite number."""
-    if isinstance(value, dict):
-        return {key: finite(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", align: str = "") -> None:

@@ -45,8 +45,3 @@ def create_app(settings: ServerSettings) -> FastAPI:
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
     app.add_middleware(CountingRequests, metrics=app.state.metrics)  # around all others: it sees every answer
     return app
-
-
-def from_environment() -> FastAPI:
-    """Return the application of a worker that a server has started."""
-    return create_app(ServerSettings.from_environment())

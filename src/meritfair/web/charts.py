@@ -7,10 +7,10 @@ of the page. Whoever cannot see it, or has no script, reads the table.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from meritfair.core.json_values import finite
 
 
 @dataclass(frozen=True)
@@ -94,13 +94,4 @@ class Chart:
         names = ("x", "x_label", "y_label", "unit", "kind", "names", "powers", "whole")
         own = {name: vars(self)[name] for name in names}
         levels = [{"name": name, "value": value} for name, value in self.levels]
-        return json.dumps(_finite({**own, "levels": levels, "curves": [vars(each) for each in self.curves]}))
-
-
-def _finite(value: Any) -> Any:
-    """Return plain values without numbers that JSON does not know."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, (list, tuple)) else value
+        return json.dumps(finite({**own, "levels": levels, "curves": [vars(each) for each in self.curves]}))

@@ -1,14 +1,11 @@
-"""What a server is started with; workers get it through their environment."""
+"""What a server is started with."""
 
 from __future__ import annotations
 
-import json
-import os
 import secrets
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-ENVIRONMENT = "MERITFAIR_SERVE"  # holds the settings as JSON, for the processes of one server
 MEGABYTE = 1 << 20
 
 
@@ -64,12 +61,3 @@ class ServerSettings:
         """The names of hosts by which it may be asked: others are a trick of a foreign page."""
         own = (urlsplit(self.address).hostname or "", self.host)
         return tuple(dict.fromkeys(each for each in (*own, "127.0.0.1", "localhost", "::1") if each))
-
-    def to_environment(self) -> dict[str, str]:
-        """Return what worker processes are started with."""
-        return {ENVIRONMENT: json.dumps(asdict(self))}
-
-    @classmethod
-    def from_environment(cls) -> ServerSettings:
-        """Return the settings of the server that has started this process."""
-        return cls(**json.loads(os.environ[ENVIRONMENT]))

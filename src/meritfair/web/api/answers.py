@@ -1,8 +1,7 @@
-"""Answers of the API: pages with a link to the next one, CSV files, and values that are not known."""
+"""Answers of the API: pages with a link to the next one, CSV files, and codes of what is not known."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,18 +60,3 @@ def link_next(request: Request, response: Response, offset: int, limit: int, tot
 def known(code: int) -> int | None:
     """Return a code, None if it stands for what is not known."""
     return None if code < 0 else int(code)
-
-
-def plain(value: Any) -> Any:
-    """Return values that JSON can hold: None in the place of infinite numbers and of those that are none.
-
-    Examples
-    --------
-    >>> plain({"low": float("-inf"), "rows": [1.5, float("nan")]})
-    {'low': None, 'rows': [1.5, None]}
-    """
-    if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

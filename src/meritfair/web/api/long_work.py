@@ -12,10 +12,10 @@ from fastapi import APIRouter, HTTPException, Path, Response
 from fastapi.responses import FileResponse, JSONResponse
 
 from meritfair.core.errors import MeritfairError
+from meritfair.core.json_values import finite
 from meritfair.core.language import current
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
-from meritfair.web.api.answers import plain
 from meritfair.web.api.bodies import body
 from meritfair.web.api.given import Heads, WhatIf
 from meritfair.web.api.shown import AuditShown, EffectShown, JobShown
@@ -150,7 +150,7 @@ def _shown(here: Here, job: Job) -> dict[str, Any]:
 
 def _result(here: Here, job: Job) -> dict[str, Any]:
     """Return what came of a job, without what is about single participants if the caller may not see that."""
-    found: dict[str, Any] = plain(job.result)
+    found: dict[str, Any] = finite(job.result)
     if job.kind == "report":
         found["words"] = found["words"].get(current().code, found["words"]["en"])
         found["verdict"] = " ".join(found["words"]["verdict"])

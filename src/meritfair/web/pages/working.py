@@ -16,7 +16,7 @@ from meritfair.web.job_files import Job
 from meritfair.web.job_kinds import ROLES
 from meritfair.web.pages.answers import is_htmx
 from meritfair.web.pages.whatif import whatif_chart
-from meritfair.web.rendering import part, path
+from meritfair.web.rendering import part
 
 router = APIRouter()
 Viewer = Annotated[Here, needs(Role.VIEWER)]
@@ -99,8 +99,3 @@ def _job(here: Here, id_: str) -> Job:
     if found is None or found.programme != here.name or not here.may(ROLES[found.kind]):
         raise HTTPException(404, _("there is no such job, or it was deleted: reload the page"))
     return found
-
-
-def job_path(here: Here, job: Job, *more: str) -> str:
-    """Return the address of a job."""
-    return path("p", here.name, "jobs", job.id, *more)
