@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import inf
+from functools import cached_property, partial
 from threading import Lock
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +19,7 @@ import numpy as np
 from meritfair.core.arrays import IntArray
 from meritfair.core.errors import InputError
 from meritfair.core.language import _
+from meritfair.core.sharing import SharedLook
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.ledger_cache import ByteCache, LedgerCache
 from meritfair.programme.listing import Listing, PeoplePage, PeopleQuery, PersonLine, lines_of
@@ -287,9 +286,8 @@ class Reader:
         self.store = store
         self._kept = ByteCache()
         self._lock = Lock()  # for a moment, unlike those of single programmes
-        self._loading: dict[str, Lock] = {}
+        self._looks: dict[str, SharedLook[Snapshot]] = {}
         self._last: dict[str, Snapshot] = {}
-        self._looked: dict[str, float] = {}  # when the last look into the database began
 
     def names(self) -> list[str]:
         """Return the names of all programmes, in order."""
@@ -308,17 +306,13 @@ class Reader:
 
         Of all who ask at the same time one looks into the database, and the others wait for what it finds.
         """
-        asked = monotonic()
         with self._lock:
-            loading = self._loading.setdefault(name, Lock())
-        with loading:
-            if self._looked.get(name, -inf) >= asked:  # by someone who has begun after this one has asked
-                return self._last[name]
-            begun = monotonic()
-            with self.store.reading(name) as session:
-                made = self._up_to_date(session)
-            self._looked[name] = begun
-            return made
+            shared = self._looks.setdefault(name, SharedLook(partial(self._look, name)))
+        return shared.get()
+
+    def _look(self, name: str) -> Snapshot:
+        with self.store.reading(name) as session:
+            return self._up_to_date(session)
 
     def prepare(self, name: str) -> None:
         """Work out ahead what reports on single people need of everyone; for a thread in the background of a server.

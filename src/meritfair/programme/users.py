@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from meritfair.core.errors import InputError, MeritfairError
+from meritfair.core.sharing import SharedLook
 from meritfair.programme import user_rows
 from meritfair.programme.passwords import hash_password, is_right
 from meritfair.programme.roles import EVERYWHERE as EVERYWHERE
@@ -65,6 +66,7 @@ class Users:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[bytes, _Known] = {}
+        self._version = SharedLook(self._look_at_version)
 
     # Who is it?
 
@@ -244,17 +246,22 @@ class Users:
 
     def _token(self, digest: bytes) -> _Known | None:
         """Return a token and its user, from memory if no user has changed since it was read."""
+        known = self._known.get(digest)
+        if known is not None and known.version == self._version.get():
+            return known
         with self._store.access() as rows:
-            known = self._known.get(digest)
-            if known is None or known.version != rows.version:
-                row = rows.token(digest)
-                if row is None:
-                    return None
-                known = _Known(rows.version, row, rows.user(row.user_id))
+            row = rows.token(digest)
+            if row is None:
+                return None
+            known = _Known(rows.version, row, rows.user(row.user_id))
         if len(self._known) >= _MOST_KNOWN:
             self._known = {}
         self._known[digest] = known
         return known
+
+    def _look_at_version(self) -> Counts:
+        with self._store.access() as rows:
+            return rows.version
 
     def _with_password(self, name: str, password: str) -> UserRow | None:
         """Return the user of this name, if this is their password and they may sign in."""
