@@ -15,7 +15,7 @@ import meritfair as mf
 from meritfair.programme import Outcomes, People
 from meritfair.programme.users import Role
 from meritfair.web.access import COOKIE, NeedsRole, NeedsSignIn, check_csrf
-from meritfair.web.guarding import POLICY
+from meritfair.web.middleware import POLICY
 from programme.clinics import clinic
 from programme.quick_hashes import quick_hashes as quick_hashes
 from web.clients import ADDRESS, TestClient, Web, serving

@@ -20,7 +20,7 @@ from meritfair.programme.storage.store import Store
 from meritfair.web import job_files, job_kinds, jobs
 from meritfair.web.job_files import Job, JobFiles
 from meritfair.web.job_kinds import Made, Task
-from meritfair.web.job_work import Worker
+from meritfair.web.job_worker import Worker
 from meritfair.web.jobs import Jobs
 from meritfair.web.settings import ServerSettings
 from programme.clinics import Clinic, clinic

@@ -198,7 +198,7 @@ def test_before_the_first_draw_pages_teach_the_next_step(server: Server) -> None
 def test_a_page_shows_the_newest_result_and_how_old_it_is(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     made, viewer = server.fresh("moving"), server.browsers[Role.VIEWER]
     settled(viewer, "/p/moving/fairness")
-    monkeypatch.setattr("meritfair.web.pages.working._SMALL", 0)
+    monkeypatch.setattr("meritfair.web.pages.jobs._SMALL", 0)
     monkeypatch.setattr("meritfair.web.jobs.Jobs._begin", lambda self: None)
     made.programme.draw(by="Ada")
     page = viewer.get("/p/moving/fairness").text

@@ -7,15 +7,15 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 import meritfair
 from meritfair.web import api, pages
-from meritfair.web.api.metrics import CountingRequests
+from meritfair.web.api.metrics import RequestCounter
 from meritfair.web.errors import answer_errors
-from meritfair.web.files import StaticFiles
 from meritfair.web.frame import Frame
-from meritfair.web.guarding import LimitingBodies, SecurityHeaders
-from meritfair.web.language import SpeakingTheReadersLanguage
+from meritfair.web.language import ReaderLanguage
+from meritfair.web.middleware import BodySizeLimit, SecurityHeaders
 from meritfair.web.preparing import preparing
 from meritfair.web.rendering import STATIC
 from meritfair.web.settings import ServerSettings
+from meritfair.web.static_files import StaticFiles
 
 DESCRIPTION = "Who is called this round, and the proof that the draw was fair."
 
@@ -36,12 +36,10 @@ def create_app(settings: ServerSettings) -> FastAPI:
     pages.install(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     answer_errors(app)
-    app.add_middleware(
-        LimitingBodies, most=settings.max_body, unknown=settings.max_body if settings.demo else 64 * 1024
-    )
-    app.add_middleware(SpeakingTheReadersLanguage)
+    app.add_middleware(BodySizeLimit, most=settings.max_body, unknown=settings.max_body if settings.demo else 64 * 1024)
+    app.add_middleware(ReaderLanguage)
     app.add_middleware(SecurityHeaders, secure=settings.secure)
     hosts = [f"[{host}]" if ":" in host else host for host in settings.hosts]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
-    app.add_middleware(CountingRequests, metrics=app.state.metrics)  # around all others: it sees every answer
+    app.add_middleware(RequestCounter, metrics=app.state.metrics)  # around all others: it sees every answer
     return app

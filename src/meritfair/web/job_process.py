@@ -11,7 +11,7 @@ from pathlib import Path
 from meritfair.programme.storage.store import Store
 from meritfair.web.job_files import JobFiles
 from meritfair.web.job_kinds import warm_up
-from meritfair.web.job_work import Worker
+from meritfair.web.job_worker import Worker
 from meritfair.web.settings import ServerSettings
 
 _PAUSE = 0.1  # seconds between two looks, while there is nothing to do

@@ -25,7 +25,7 @@ from meritfair.programme.storage.store import Store
 from meritfair.web.job_files import Job as Job
 from meritfair.web.job_files import JobFiles
 from meritfair.web.job_kinds import KINDS
-from meritfair.web.job_work import Worker
+from meritfair.web.job_worker import Worker
 from meritfair.web.settings import ServerSettings
 
 MOST_WAITING = 30

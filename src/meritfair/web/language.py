@@ -26,7 +26,7 @@ LANGUAGES = {"en": "English", "de": "Deutsch"}
 COOKIE = "meritfair_language"
 
 
-class Spoken(Language):
+class BabelLanguage(Language):
     """A language as it is written in some region."""
 
     def __init__(self, locale: Locale) -> None:
@@ -63,16 +63,16 @@ def _catalogue(language: str) -> Catalog:
 
 
 @cache
-def language_of(tag: str) -> Spoken | None:
+def language_of(tag: str) -> BabelLanguage | None:
     """Return the language of a tag such as ``de-AT``, None if the pages are not in it."""
     try:
         locale = Locale.parse(tag, sep="-")
     except (UnknownLocaleError, ValueError):
         return None
-    return Spoken(locale) if locale.language in LANGUAGES else None
+    return BabelLanguage(locale) if locale.language in LANGUAGES else None
 
 
-def choose(chosen: str, accepted: str) -> Spoken:
+def choose(chosen: str, accepted: str) -> BabelLanguage:
     """Return the language that a reader has chosen or, if none, the first that their browser asks for.
 
     Examples
@@ -87,10 +87,10 @@ def choose(chosen: str, accepted: str) -> Spoken:
     if chosen in LANGUAGES:  # the region still follows from the browser
         tags = [*(tag for tag in tags if tag.partition("-")[0] == chosen), chosen]
     found = next((found for tag in tags if (found := language_of(tag)) is not None), None)
-    return found or Spoken(Locale("en"))
+    return found or BabelLanguage(Locale("en"))
 
 
-class SpeakingTheReadersLanguage:
+class ReaderLanguage:
     """Middleware: sets the language while a request is answered."""
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[Any]]) -> None:

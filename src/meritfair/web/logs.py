@@ -114,7 +114,7 @@ def _request(record: logging.LogRecord) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-class LoggingRequests:
+class RequestLog:
     """The outermost layer of an application: one line for each request, which has a number that its answer tells.
 
     Parameters

@@ -39,7 +39,7 @@ class Tls:
 def answer(settings: ServerSettings, sockets: list[socket.socket], tls: Tls | None, ready: Connection) -> None:
     """Answer requests until the parent says stop."""
     with _child(settings):
-        from meritfair.web.answering import answer_requests
+        from meritfair.web.worker import answer_requests
 
         answer_requests(settings, sockets, tls, lambda: ready.send_bytes(b"ready"))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from meritfair.web.api import health, ledger, long_work, metrics, participants, programmes, rounds
+from meritfair.web.api import health, jobs, ledger, metrics, participants, programmes, rounds
 from meritfair.web.api.dependencies import NotModifiedError
-from meritfair.web.api.description import describe
+from meritfair.web.api.openapi import describe
 from meritfair.web.frame import Frame
 
-ROUTERS = tuple(module.router for module in (programmes, participants, rounds, long_work, ledger, health, metrics))
+ROUTERS = tuple(module.router for module in (programmes, participants, rounds, jobs, ledger, health, metrics))
 
 
 def install(app: FastAPI) -> None:

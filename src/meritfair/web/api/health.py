@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from meritfair.programme.storage.store_errors import StoreError
-from meritfair.web.api.description import problems
-from meritfair.web.api.shown import HealthShown
+from meritfair.web.api.openapi import problems
+from meritfair.web.api.response_models import HealthOut
 from meritfair.web.errors import problem
 from meritfair.web.frame import frame_of
 
@@ -16,16 +16,16 @@ router = APIRouter(tags=["operations"])
 
 
 @router.get("/healthz", operation_id="get_health", summary="Whether the process is alive")
-async def get_health() -> HealthShown:
+async def get_health() -> HealthOut:
     """Return that the process answers; nothing else is looked at."""
-    return HealthShown(status="ok")
+    return HealthOut(status="ok")
 
 
 @router.get(
     "/readyz",
     operation_id="get_readiness",
     summary="Whether requests can be answered",
-    response_model=HealthShown,
+    response_model=HealthOut,
     responses=problems(503),
 )
 def get_readiness(request: Request) -> Any:
@@ -34,4 +34,4 @@ def get_readiness(request: Request) -> Any:
         current = frame_of(request).store.is_current()
     except StoreError:
         current = False
-    return HealthShown(status="ok") if current else problem(503, "the database cannot be used now")
+    return HealthOut(status="ok") if current else problem(503, "the database cannot be used now")

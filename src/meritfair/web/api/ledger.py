@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 
 from meritfair.programme.users import Role
-from meritfair.web.api.answers import link_next
 from meritfair.web.api.dependencies import Looking, looks
 from meritfair.web.api.participants import Limit, Offset
-from meritfair.web.api.shown import EntryShown, HeadShown, LedgerPage
+from meritfair.web.api.response_models import EntryOut, HeadOut, LedgerPage
+from meritfair.web.api.responses import link_next
 
 router = APIRouter(prefix="/api/v1/programmes/{programme}/ledger", tags=["ledger"])
 
@@ -26,16 +26,16 @@ def list_entries(
 ) -> LedgerPage:
     """Return entries in order, with who made them and their hashes. The whole ledger is in an export."""
     snapshot = looking.snapshot
-    found = [EntryShown.model_validate(asdict(each)) for each in snapshot.entry_lines(offset, offset + limit)]
+    found = [EntryOut.model_validate(asdict(each)) for each in snapshot.entry_lines(offset, offset + limit)]
     link_next(request, response, offset, limit, snapshot.entries)
     return LedgerPage(total=snapshot.entries, offset=offset, head=snapshot.head, entries=found)
 
 
 @router.get("/head", operation_id="get_head", summary="The public head")
-def get_head(looking: Annotated[Looking, looks(Role.VIEWER)]) -> HeadShown:
+def get_head(looking: Annotated[Looking, looks(Role.VIEWER)]) -> HeadOut:
     """Return the hash of the last entry. Whoever keeps it can tell if anything before it is ever changed."""
     snapshot = looking.snapshot
-    return HeadShown(
+    return HeadOut(
         programme=snapshot.name,
         identity=snapshot.identity,
         entries=snapshot.entries,

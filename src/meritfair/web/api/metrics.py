@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from meritfair.programme.reading import Reader
 from meritfair.web.access import SignInNeededError
 from meritfair.web.api.dependencies import BEARER
-from meritfair.web.api.description import problems
+from meritfair.web.api.openapi import problems
 from meritfair.web.frame import frame_of
 from meritfair.web.logs import route_of
 from meritfair.web.settings import ServerSettings
@@ -108,7 +108,7 @@ class Metrics:
         return generate_latest(registry)
 
 
-class CountingRequests:
+class RequestCounter:
     """Middleware: counts requests and how long they take, by the template of their route."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:

@@ -11,18 +11,18 @@ from meritfair.programme import files
 from meritfair.programme.inputs import People
 from meritfair.programme.listing import PeopleQuery, PersonLine
 from meritfair.programme.users import Role
-from meritfair.web.api.answers import csv_answer, known, link_next, wants_csv
 from meritfair.web.api.bodies import CsvBody, body, locating
 from meritfair.web.api.dependencies import Changing, Looking, changes, check_number, looks
-from meritfair.web.api.given import Enrolments, Ids
-from meritfair.web.api.shown import (
+from meritfair.web.api.request_models import Enrolments, Ids
+from meritfair.web.api.response_models import (
     AccountPage,
+    ParticipantOut,
     ParticipantPage,
-    ParticipantShown,
-    PersonShown,
-    ProofShown,
-    ReceiptShown,
+    PersonOut,
+    ProofOut,
+    ReceiptOut,
 )
+from meritfair.web.api.responses import csv_answer, known, link_next, wants_csv
 
 router = APIRouter(prefix="/api/v1/programmes/{programme}", tags=["participants"])
 
@@ -63,20 +63,20 @@ def list_participants(
 def enrol_participants(
     changing: Annotated[Changing, changes(Role.COORDINATOR)],
     given: Annotated[Enrolments | CsvBody, body(Enrolments, csv=CSV_PEOPLE)],
-) -> ReceiptShown:
+) -> ReceiptOut:
     """Let people join, all or none; those who were there before come back with all that is known of them."""
     if isinstance(given, CsvBody):
         features = changing.here.look().settings.features
         with given.file() as path:
             read = files.read_people(path, features, encoding=given.encoding)
             with files.locating(read.table):
-                return ReceiptShown.model_validate(changing.programme.enrol(read.value, **changing.once))
+                return ReceiptOut.model_validate(changing.programme.enrol(read.value, **changing.once))
     with locating("participants"):
-        return ReceiptShown.model_validate(changing.programme.enrol(_people(given), **changing.once))
+        return ReceiptOut.model_validate(changing.programme.enrol(_people(given), **changing.once))
 
 
 @router.get("/participants/{number:int}", operation_id="get_participant", summary="One participant")
-def get_participant(looking: Annotated[Looking, looks(Role.AUDITOR)], number: Number) -> ParticipantShown:
+def get_participant(looking: Annotated[Looking, looks(Role.AUDITOR)], number: Number) -> ParticipantOut:
     """Return how one participant stands."""
     place = check_number(looking.snapshot, number)
     return _line(looking.snapshot.people(PeopleQuery(standing="all", sort="number", offset=place, limit=1)).rows[0])
@@ -85,7 +85,7 @@ def get_participant(looking: Annotated[Looking, looks(Role.AUDITOR)], number: Nu
 @router.post("/participants/withdraw", operation_id="withdraw_participants", summary="Let participants leave")
 def withdraw_participants(
     changing: Annotated[Changing, changes(Role.COORDINATOR)], given: Annotated[Ids | CsvBody, body(Ids, csv=CSV_IDS)]
-) -> ReceiptShown:
+) -> ReceiptOut:
     """Let participants leave; what is known of them stays, for when they come back."""
     return _with_ids(given, lambda ids: changing.programme.withdraw(ids, **changing.once))
 
@@ -93,7 +93,7 @@ def withdraw_participants(
 @router.post("/participants/away", operation_id="mark_away", summary="Note that participants are away")
 def mark_away(
     changing: Annotated[Changing, changes(Role.COORDINATOR)], given: Annotated[Ids | CsvBody, body(Ids, csv=CSV_IDS)]
-) -> ReceiptShown:
+) -> ReceiptOut:
     """Note that participants cannot be drawn for now."""
     return _with_ids(given, lambda ids: changing.programme.away(ids, **changing.once))
 
@@ -101,13 +101,13 @@ def mark_away(
 @router.post("/participants/back", operation_id="mark_back", summary="Note that participants are back")
 def mark_back(
     changing: Annotated[Changing, changes(Role.COORDINATOR)], given: Annotated[Ids | CsvBody, body(Ids, csv=CSV_IDS)]
-) -> ReceiptShown:
+) -> ReceiptOut:
     """Note that participants who were away can be drawn again."""
     return _with_ids(given, lambda ids: changing.programme.away(ids, back=True, **changing.once))
 
 
 @router.delete("/participants/{number:int}", operation_id="erase_participant", summary="Erase a participant")
-def erase_participant(changing: Annotated[Changing, changes(Role.ADMIN)], number: Number) -> ReceiptShown:
+def erase_participant(changing: Annotated[Changing, changes(Role.ADMIN)], number: Number) -> ReceiptOut:
     """Delete who someone is, for good: id, group, staff and reasons. They must have left before.
 
     Their rows stay in the ledger, as those of nobody.
@@ -115,7 +115,7 @@ def erase_participant(changing: Annotated[Changing, changes(Role.ADMIN)], number
     place = check_number(changing.here.look(), number)
     made = changing.programme.erase(place, **changing.once)
     changing.here.frame.jobs.forget(changing.here.name)
-    return ReceiptShown.model_validate(made)
+    return ReceiptOut.model_validate(made)
 
 
 @router.get("/participants/{number}/report", operation_id="explain_participant", summary="Why, or why not")
@@ -125,17 +125,17 @@ def explain_participant(
     round: Annotated[  # noqa: A002
         int | None, Query(ge=0, le=_BIG, description="As it was known after this round; by default as it is now.")
     ] = None,
-) -> PersonShown:
+) -> PersonOut:
     """Return why someone was drawn or not: what was seen, what they are due, their account, every round, in words."""
     said = looking.snapshot.person(check_number(looking.snapshot, number), round).to_dict()
-    return PersonShown.model_validate({**said, "rounds": [_round(each) for each in said["rounds"]]})
+    return PersonOut.model_validate({**said, "rounds": [_round(each) for each in said["rounds"]]})
 
 
 @router.get("/participants/{number}/proof", operation_id="get_proof", summary="A proof for one person")
-def get_proof(looking: Annotated[Looking, looks(Role.AUDITOR)], number: Number) -> ProofShown:
+def get_proof(looking: Annotated[Looking, looks(Role.AUDITOR)], number: Number) -> ProofOut:
     """Return what one person needs to prove what was recorded of them; the verifier in an export checks it."""
     place = check_number(looking.snapshot, number)
-    return ProofShown.model_validate(looking.here.programme.proof(place))
+    return ProofOut.model_validate(looking.here.programme.proof(place))
 
 
 @router.get(
@@ -167,8 +167,8 @@ def list_accounts(
     return {"total": found.total, "offset": offset, "accounts": rows}
 
 
-def _line(line: PersonLine) -> ParticipantShown:
-    return ParticipantShown.model_validate({**asdict(line), "state": known(line.state)})
+def _line(line: PersonLine) -> ParticipantOut:
+    return ParticipantOut.model_validate({**asdict(line), "state": known(line.state)})
 
 
 def _people(given: Enrolments) -> People:
@@ -181,15 +181,15 @@ def _people(given: Enrolments) -> People:
     return People([each.id for each in people], groups, staff, columns)
 
 
-def _with_ids(given: Ids | CsvBody, do: Any) -> ReceiptShown:
+def _with_ids(given: Ids | CsvBody, do: Any) -> ReceiptOut:
     """Do something with participants that are named in a body."""
     if isinstance(given, Ids):
         with locating("ids"):
-            return ReceiptShown.model_validate(do(given.ids))
+            return ReceiptOut.model_validate(do(given.ids))
     with given.file() as path:
         read = files.read_ids(path, encoding=given.encoding)
         with files.locating(read.table):
-            return ReceiptShown.model_validate(do(read.value))
+            return ReceiptOut.model_validate(do(read.value))
 
 
 def _round(row: dict[str, Any]) -> dict[str, Any]:

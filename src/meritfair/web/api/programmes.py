@@ -19,8 +19,8 @@ from meritfair.programme.users import Role
 from meritfair.web.access import Here, signed_in
 from meritfair.web.api.bodies import body
 from meritfair.web.api.dependencies import Changing, Creating, Looking, changes, looks
-from meritfair.web.api.given import ArmGiven, Change, NewProgramme, RulesGiven
-from meritfair.web.api.shown import ProgrammeLine, ProgrammeList, ProgrammeShown, ReceiptShown
+from meritfair.web.api.request_models import ArmIn, NewProgramme, RulesIn, SettingsChange
+from meritfair.web.api.response_models import ProgrammeLine, ProgrammeList, ProgrammeOut, ReceiptOut
 from meritfair.web.rendering import path
 
 router = APIRouter(prefix="/api/v1/programmes", tags=["programmes"])
@@ -44,7 +44,7 @@ def create_programme(
     asked: Annotated[tuple[Here, str | None], Depends(Creating(Role.ADMIN))],
     given: Annotated[NewProgramme, body(NewProgramme)],
     response: Response,
-) -> ReceiptShown:
+) -> ReceiptOut:
     """Create a programme: a budget for each round, a policy, and rules. It needs the role admin for all programmes.
 
     Records from before, and the file of a trial's protocol, are for the command line; a trial is given the hash of it.
@@ -53,24 +53,24 @@ def create_programme(
     name = _check_name(given.name)
     made = Programme(here.frame.store, name).create(**_settings(given), by=here.by, key=key)
     response.headers["Location"] = path("api", "v1", "programmes", name)
-    return ReceiptShown.model_validate(made)
+    return ReceiptOut.model_validate(made)
 
 
 @router.get("/{programme}", operation_id="get_programme", summary="How a programme stands")
-def get_programme(looking: Annotated[Looking, looks(Role.VIEWER)]) -> ProgrammeShown:
+def get_programme(looking: Annotated[Looking, looks(Role.VIEWER)]) -> ProgrammeOut:
     """Return how a programme stands, what to do next, and its settings."""
     snapshot, role = looking.snapshot, looking.here.role
     status = snapshot.status
     said = {**asdict(status), "identity": snapshot.identity, "next_step": status.next_step}
-    return ProgrammeShown.model_validate(
+    return ProgrammeOut.model_validate(
         {**said, "role": role.word if role is not None else "", "settings": settings_shown(snapshot.settings)}
     )
 
 
 @router.patch("/{programme}/settings", operation_id="change_settings", summary="Change settings")
 def change_settings(
-    changing: Annotated[Changing, changes(Role.ADMIN)], given: Annotated[Change, body(Change)]
-) -> ReceiptShown:
+    changing: Annotated[Changing, changes(Role.ADMIN)], given: Annotated[SettingsChange, body(SettingsChange)]
+) -> ReceiptOut:
     """Change settings from the next round on; in a trial those of one arm. It needs a reason."""
     if all(each is None for each in (given.budget, given.policy, given.floor, given.rules)):
         raise InputError("say what changes: budget, policy, floor or rules")
@@ -80,7 +80,7 @@ def change_settings(
 
 
 @router.post("/{programme}/end", operation_id="end_programme", summary="End a programme")
-def end_programme(changing: Annotated[Changing, changes(Role.ADMIN)]) -> ReceiptShown:
+def end_programme(changing: Annotated[Changing, changes(Role.ADMIN)]) -> ReceiptOut:
     """End the programme for good and publish its secret, so that anyone can check the seeds of all draws."""
     return _shown(changing.programme.end(**changing.once))
 
@@ -92,8 +92,8 @@ def settings_shown(settings: Settings) -> dict[str, Any]:
     return {**said, "parts": parts, "forget": float(said["forget"])}
 
 
-def _shown(receipt: Receipt) -> ReceiptShown:
-    return ReceiptShown.model_validate(receipt)
+def _shown(receipt: Receipt) -> ReceiptOut:
+    return ReceiptOut.model_validate(receipt)
 
 
 def _check_name(name: str) -> str:
@@ -103,7 +103,7 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _rules(given: RulesGiven | None, old: Rules) -> Rules:
+def _rules(given: RulesIn | None, old: Rules) -> Rules:
     return old if given is None else dataclasses.replace(old, **given.model_dump(exclude_none=True))
 
 
@@ -121,7 +121,7 @@ def _settings(given: NewProgramme) -> dict[str, Any]:
     return {**shared, "budget": given.budget, **_usual(given.policy, given.floor)}
 
 
-def _arm(given: ArmGiven) -> Part:
+def _arm(given: ArmIn) -> Part:
     return Part(given.budget, name=given.name, share=given.share, **_usual(given.policy, given.floor))
 
 

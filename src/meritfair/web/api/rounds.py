@@ -16,12 +16,12 @@ from meritfair.programme.reporting import Receipt
 from meritfair.programme.rounds import Drawn, Round
 from meritfair.programme.state import FORGOTTEN
 from meritfair.programme.users import Role
-from meritfair.web.api import given as models
-from meritfair.web.api.answers import csv_file, known, link_next, wants_csv
+from meritfair.web.api import request_models as models
 from meritfair.web.api.bodies import CsvBody, body, locating
 from meritfair.web.api.dependencies import Changing, Looking, changes, looks
 from meritfair.web.api.participants import Limit, Offset
-from meritfair.web.api.shown import DrawnShown, PreviewShown, ReceiptShown, RoundLine, RoundList, RoundShown
+from meritfair.web.api.response_models import DrawnOut, PreviewOut, ReceiptOut, RoundLine, RoundList, RoundOut
+from meritfair.web.api.responses import csv_file, known, link_next, wants_csv
 from meritfair.web.refusals import BodyError, MissingError
 from meritfair.web.rendering import path
 
@@ -51,9 +51,9 @@ def list_rounds(
 @router.post("/rounds", operation_id="draw_round", summary="Draw the next round")
 def draw_round(
     changing: Annotated[Changing, changes(Role.COORDINATOR)],
-    given: Annotated[models.DrawGiven | CsvBody, body(models.DrawGiven, csv=CSV_STATES, optional=True)],
+    given: Annotated[models.DrawIn | CsvBody, body(models.DrawIn, csv=CSV_STATES, optional=True)],
     response: Response,
-) -> RoundShown:
+) -> RoundOut:
     """Draw the next round: who is there, what each is due, the chances and the draw are recorded at once.
 
     There is one draw for each round: while a round is open, the same request returns the same draw. A CSV body has the
@@ -65,18 +65,18 @@ def draw_round(
 
 
 @router.get("/preview", operation_id="preview_round", summary="What the next draw would be")
-def preview_round(looking: Annotated[Looking, looks(Role.AUDITOR)], budget: _Budget = None) -> PreviewShown:
+def preview_round(looking: Annotated[Looking, looks(Role.AUDITOR)], budget: _Budget = None) -> PreviewOut:
     """Return what the next draw would be committed to, for everyone enrolled; nothing is drawn, nothing is kept."""
     planned, people = looking.here.programme.preview(budget=budget)
     number, budgets = looking.snapshot.status.round + 1, [int(each) for each in planned.budgets]
-    return PreviewShown(round=number, budgets=budgets, participants=[_drawn(each) for each in people])
+    return PreviewOut(round=number, budgets=budgets, participants=[_drawn(each) for each in people])
 
 
 @router.get(
     "/rounds/{number}",
     operation_id="get_round",
     summary="One round",
-    response_model=RoundShown,
+    response_model=RoundOut,
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
 def get_round(looking: Annotated[Looking, looks(Role.AUDITOR)], number: RoundNumber, request: Request) -> Any:
@@ -95,8 +95,8 @@ def get_round(looking: Annotated[Looking, looks(Role.AUDITOR)], number: RoundNum
 def report_outcomes(
     changing: Annotated[Changing, changes(Role.COORDINATOR)],
     number: RoundNumber,
-    given: Annotated[models.Outcomes | CsvBody, body(models.Outcomes, csv=CSV_OUTCOMES)],
-) -> ReceiptShown:
+    given: Annotated[models.OutcomesIn | CsvBody, body(models.OutcomesIn, csv=CSV_OUTCOMES)],
+) -> ReceiptOut:
     """Take in what was done and seen in a round: whole or in part, now or later; all that is sent, or nothing.
 
     Whoever was reached without being drawn needs a reason. What was reported before is not changed: that is a
@@ -110,16 +110,16 @@ def report_outcomes(
     if isinstance(given, CsvBody):
         return _from_csv(given, number, False, do)
     with locating("outcomes"):
-        return ReceiptShown.model_validate(do(_outcomes(given.outcomes)))
+        return ReceiptOut.model_validate(do(_outcomes(given.outcomes)))
 
 
 @router.patch("/rounds/{number}/outcomes", operation_id="correct_outcomes", summary="Correct what was reported")
 def correct_outcomes(
     changing: Annotated[Changing, changes(Role.COORDINATOR)],
     number: RoundNumber,
-    given: Annotated[models.Corrections | CsvBody, body(models.Corrections, csv=CSV_CORRECTIONS)],
+    given: Annotated[models.CorrectionsIn | CsvBody, body(models.CorrectionsIn, csv=CSV_CORRECTIONS)],
     reason: Annotated[str, Query(max_length=1000, description="With a CSV body: why.")] = "",
-) -> ReceiptShown:
+) -> ReceiptOut:
     """Put other values in the place of what was reported; it needs a reason. `unknown`: not known after all."""
     _check_round(changing.here.look(), number)
 
@@ -129,14 +129,14 @@ def correct_outcomes(
     if isinstance(given, CsvBody):
         return _from_csv(given, number, True, lambda seen: do(seen, reason))
     with locating("outcomes"):
-        return ReceiptShown.model_validate(do(_outcomes(given.outcomes, correcting=True), given.reason))
+        return ReceiptOut.model_validate(do(_outcomes(given.outcomes, correcting=True), given.reason))
 
 
 @router.post("/rounds/{number}/close", operation_id="close_round", summary="Close a round")
-def close_round(changing: Annotated[Changing, changes(Role.COORDINATOR)], number: RoundNumber) -> ReceiptShown:
+def close_round(changing: Annotated[Changing, changes(Role.COORDINATOR)], number: RoundNumber) -> ReceiptOut:
     """End the open round; what comes later can still be reported."""
     _check_round(changing.here.look(), number)
-    return ReceiptShown.model_validate(changing.programme.close(round=number, **changing.once))
+    return ReceiptOut.model_validate(changing.programme.close(round=number, **changing.once))
 
 
 def _check_round(snapshot: Snapshot, number: int) -> None:
@@ -145,13 +145,13 @@ def _check_round(snapshot: Snapshot, number: int) -> None:
         raise MissingError(f"there is no round {number}: {last}")
 
 
-def _asked(given: models.DrawGiven | CsvBody) -> dict[str, Any]:
+def _asked(given: models.DrawIn | CsvBody) -> dict[str, Any]:
     if isinstance(given, CsvBody):
         return {}
     return {"budget": given.budget, "away": given.away, "source": given.source, "value": given.value}
 
 
-def _with_states(given: models.DrawGiven | CsvBody, do: Callable[[Outcomes | None], Round]) -> Round:
+def _with_states(given: models.DrawIn | CsvBody, do: Callable[[Outcomes | None], Round]) -> Round:
     """Draw with the states that a body has."""
     if isinstance(given, CsvBody):
         with given.file() as file:
@@ -163,16 +163,16 @@ def _with_states(given: models.DrawGiven | CsvBody, do: Callable[[Outcomes | Non
         return do(None if seen is None else Outcomes([each.id for each in seen], before=[each.state for each in seen]))
 
 
-def _from_csv(given: CsvBody, number: int, correcting: bool, do: Callable[[Outcomes], Receipt]) -> ReceiptShown:
+def _from_csv(given: CsvBody, number: int, correcting: bool, do: Callable[[Outcomes], Receipt]) -> ReceiptOut:
     """Take in a report or a correction that is a file."""
     with given.file() as file:
         read = files.read_outcomes(file, correcting=correcting, encoding=given.encoding)
         files.the_round(read, number)
         with files.locating(read.table):
-            return ReceiptShown.model_validate(do(read.value))
+            return ReceiptOut.model_validate(do(read.value))
 
 
-def _outcomes(rows: Sequence[models.OutcomeGiven | models.CorrectionGiven], *, correcting: bool = False) -> Outcomes:
+def _outcomes(rows: Sequence[models.OutcomeIn | models.CorrectionIn], *, correcting: bool = False) -> Outcomes:
     """Return what was done and seen as columns; each participant once."""
     seen = dict[str, int]()
     for row, each in enumerate(rows):
@@ -191,17 +191,17 @@ def _code(value: int | str | None) -> int | None:
     return FORGOTTEN if isinstance(value, str) else value
 
 
-def _drawn(each: Drawn) -> DrawnShown:
-    return DrawnShown.model_validate({**asdict(each), "state": known(each.state)})
+def _drawn(each: Drawn) -> DrawnOut:
+    return DrawnOut.model_validate({**asdict(each), "state": known(each.state)})
 
 
-def _round(found: Round, snapshot: Snapshot) -> RoundShown:
+def _round(found: Round, snapshot: Snapshot) -> RoundOut:
     """Return a round with what came of it."""
     outcomes = [
         {**asdict(each), **{name: known(vars(each)[name]) for name in ("before", "action", "after")}}
         for each in snapshot.outcomes(found.number)
     ]
-    return RoundShown.model_validate({**asdict(found), "outcomes": outcomes})
+    return RoundOut.model_validate({**asdict(found), "outcomes": outcomes})
 
 
 def _rounds(snapshot: Snapshot) -> list[RoundLine]:

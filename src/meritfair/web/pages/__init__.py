@@ -8,6 +8,7 @@ from meritfair.web.access import check_csrf
 from meritfair.web.pages import (
     demo,
     fairness,
+    jobs,
     learning,
     ledger,
     me,
@@ -19,7 +20,6 @@ from meritfair.web.pages import (
     sign_in,
     uploads,
     users,
-    working,
 )
 
 MODULES: tuple[APIRouter, ...] = (
@@ -34,7 +34,7 @@ MODULES: tuple[APIRouter, ...] = (
     learning.router,
     ledger.router,
     settings.router,
-    working.router,
+    jobs.router,
     demo.router,
 )
 

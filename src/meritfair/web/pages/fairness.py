@@ -14,8 +14,8 @@ from meritfair.programme.reading import Snapshot
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
 from meritfair.web.charts import Chart, Curve
-from meritfair.web.pages.answers import go
-from meritfair.web.pages.working import Work, work_of
+from meritfair.web.pages.jobs import Work, work_of
+from meritfair.web.pages.responses import go
 from meritfair.web.rendering import group_word, number, page, signed
 
 router = APIRouter()

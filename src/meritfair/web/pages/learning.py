@@ -17,8 +17,8 @@ from meritfair.web.charts import Chart, Curve
 from meritfair.web.job_files import Job
 from meritfair.web.job_kinds import MOST_ROUNDS
 from meritfair.web.pages.fairness import is_drawn
+from meritfair.web.pages.jobs import work_of
 from meritfair.web.pages.whatif import whatif_chart
-from meritfair.web.pages.working import work_of
 from meritfair.web.rendering import number, page, signed
 
 router = APIRouter()

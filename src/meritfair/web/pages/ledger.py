@@ -14,7 +14,7 @@ from meritfair.core.language import _
 from meritfair.programme.reading import EntryLine, Snapshot
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
-from meritfair.web.pages.answers import go
+from meritfair.web.pages.responses import go
 from meritfair.web.rendering import page
 
 router = APIRouter()

@@ -14,7 +14,7 @@ from meritfair.core.language import _
 from meritfair.programme.inputs import People
 from meritfair.programme.listing import PeopleQuery
 from meritfair.web.access import Here
-from meritfair.web.pages.answers import go, is_htmx, new_key, said
+from meritfair.web.pages.responses import go, is_htmx, new_key, said
 from meritfair.web.pages.rounds import Auditor, Coordinator, Text
 from meritfair.web.rendering import page, path
 

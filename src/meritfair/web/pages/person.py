@@ -17,7 +17,7 @@ from meritfair.programme.showing.person_words import last_round, paragraphs
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
 from meritfair.web.charts import Chart, Curve
-from meritfair.web.pages.answers import go, new_key
+from meritfair.web.pages.responses import go, new_key
 from meritfair.web.pages.round_view import corrected
 from meritfair.web.rendering import page, percent, signed
 

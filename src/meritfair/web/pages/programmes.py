@@ -16,7 +16,7 @@ from meritfair.programme.state import COMMITTED, OPEN
 from meritfair.programme.status import Status
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, signed_in
-from meritfair.web.pages.answers import go
+from meritfair.web.pages.responses import go
 from meritfair.web.rendering import page
 
 router = APIRouter()

@@ -14,7 +14,7 @@ from meritfair.programme.listing import PeopleQuery
 from meritfair.programme.state import OPEN
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
-from meritfair.web.pages.answers import go, is_htmx, new_key, said
+from meritfair.web.pages.responses import go, is_htmx, new_key, said
 from meritfair.web.pages.round_view import RoundState, corrected, outcome_words, round_page, round_state, tapped
 from meritfair.web.rendering import page, part
 

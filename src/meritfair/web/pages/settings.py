@@ -21,7 +21,7 @@ from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
 from meritfair.web.charts import Chart, Curve
 from meritfair.web.job_files import Job
-from meritfair.web.pages.answers import go, new_key
+from meritfair.web.pages.responses import go, new_key
 from meritfair.web.pages.whatif import whatif_chart
 from meritfair.web.rendering import group_word, number, page, path, percent, signed
 

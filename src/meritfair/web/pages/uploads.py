@@ -16,9 +16,9 @@ from meritfair.programme.files import FromFile, locating, read_outcomes, read_pe
 from meritfair.programme.inputs import Outcomes, People
 from meritfair.programme.reporting import Receipt
 from meritfair.web.access import Here
-from meritfair.web.pages.answers import go
+from meritfair.web.pages.pending_uploads import KINDS, PendingUpload, PendingUploads
+from meritfair.web.pages.responses import go
 from meritfair.web.pages.rounds import Auditor, Coordinator, Text, draw_next
-from meritfair.web.pages.waiting_files import KINDS, WaitingFile, WaitingFiles
 from meritfair.web.rendering import page
 
 router = APIRouter()
@@ -33,7 +33,7 @@ class Preview:
 
     Attributes
     ----------
-    file : WaitingFile
+    file : PendingUpload
     problem : str
         What is wrong with it, with its line and column; empty if nothing is.
     receipt : Receipt or None
@@ -46,7 +46,7 @@ class Preview:
         Columns that are not read.
     """
 
-    file: WaitingFile
+    file: PendingUpload
     problem: str = ""
     receipt: Receipt | None = None
     headings: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ def preview(
     """Show what a file would change; it waits until that is confirmed."""
     if kind not in KINDS:
         raise InputError(f"a file is one of {', '.join(KINDS)}, got {kind!r}")
-    files = WaitingFiles(here.frame.settings)
+    files = PendingUploads(here.frame.settings)
     kept = files.keep(file, here.name, here.by, kind, number, reason)
     shown = _preview(here, files, kept)
     if shown.problem:
@@ -121,7 +121,7 @@ def preview(
 @router.post("/p/{programme}/uploads/{token}")
 def confirm(here: Coordinator, token: str) -> Response:
     """Take in a file whose changes were shown."""
-    files = WaitingFiles(here.frame.settings)
+    files = PendingUploads(here.frame.settings)
     file = files.find(token, here.name, here.by)
     found = _read(here, files, file)
     try:
@@ -137,20 +137,20 @@ def confirm(here: Coordinator, token: str) -> Response:
 @router.post("/p/{programme}/uploads/{token}/discard")
 def discard(here: Coordinator, token: str) -> Response:
     """Remove a file that waits."""
-    files = WaitingFiles(here.frame.settings)
+    files = PendingUploads(here.frame.settings)
     file = files.find(token, here.name, here.by)
     files.remove(file)
     return go(here, "p", here.name, "people" if file.kind == "enrol" else "round", did="discarded")
 
 
-def _read(here: Here, files: WaitingFiles, file: WaitingFile) -> FromFile[Any]:
+def _read(here: Here, files: PendingUploads, file: PendingUpload) -> FromFile[Any]:
     path = files.path(file)
     if file.kind == "enrol":
         return read_people(path, here.look().settings.features)
     return read_outcomes(path, correcting=file.kind == "correct")
 
 
-def _take_in(here: Here, file: WaitingFile, found: FromFile[Any], *, dry_run: bool) -> Receipt:
+def _take_in(here: Here, file: PendingUpload, found: FromFile[Any], *, dry_run: bool) -> Receipt:
     """Hand a file over to the programme, once, or try that."""
     programme = here.programme
     how: Any = {"by": here.by, "key": file.token, "dry_run": dry_run}
@@ -163,7 +163,7 @@ def _take_in(here: Here, file: WaitingFile, found: FromFile[Any], *, dry_run: bo
         return programme.report(found.value, round=round_, **how)
 
 
-def _preview(here: Here, files: WaitingFiles, file: WaitingFile) -> Preview:
+def _preview(here: Here, files: PendingUploads, file: PendingUpload) -> Preview:
     try:
         found = _read(here, files, file)
         receipt = _take_in(here, file, found, dry_run=True)
@@ -172,7 +172,7 @@ def _preview(here: Here, files: WaitingFiles, file: WaitingFile) -> Preview:
     return _with_rows(file, receipt, found.table)
 
 
-def _with_rows(file: WaitingFile, receipt: Receipt, table: Table) -> Preview:
+def _with_rows(file: PendingUpload, receipt: Receipt, table: Table) -> Preview:
     """Return a preview with the first rows of a file."""
     headings = tuple(table.columns)
     cells = zip(*(table.columns[name][:_FIRST_ROWS] for name in headings), strict=True)
@@ -201,7 +201,7 @@ def draw(
 
 def _states(here: Here, upload: UploadFile) -> Outcomes:
     """Return the states in a file that comes with a draw."""
-    files = WaitingFiles(here.frame.settings)
+    files = PendingUploads(here.frame.settings)
     file = files.keep(upload, here.name, here.by, "states", 0, "")
     try:
         found = read_states(files.path(file))

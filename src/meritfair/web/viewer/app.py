@@ -18,10 +18,10 @@ from starlette.responses import Response
 from meritfair.core.errors import MeritfairError
 from meritfair.core.language import _
 from meritfair.lab.side_by_side import FIGURES
-from meritfair.web.files import StaticFiles
-from meritfair.web.guarding import SecurityHeaders
-from meritfair.web.language import SpeakingTheReadersLanguage
+from meritfair.web.language import ReaderLanguage
+from meritfair.web.middleware import SecurityHeaders
 from meritfair.web.rendering import STATIC, render
+from meritfair.web.static_files import StaticFiles
 from meritfair.web.viewer.choice import choose
 from meritfair.web.viewer.contents import Contents, Folder
 from meritfair.web.viewer.downloads import PICTURES, TABLES, data, picture
@@ -149,7 +149,7 @@ def create_viewer(path: str | PathLike[str]) -> FastAPI:
     app.add_exception_handler(MeritfairError, _mistake)
     app.add_exception_handler(RequestValidationError, _unknown)
     app.add_exception_handler(StarletteHTTPException, _refused)
-    app.add_middleware(SpeakingTheReadersLanguage)
+    app.add_middleware(ReaderLanguage)
     app.add_middleware(SecurityHeaders, secure=False)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK], www_redirect=False)
     return app

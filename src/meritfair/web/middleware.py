@@ -47,7 +47,7 @@ class TooLargeError(HTTPException):
         super().__init__(413, f"a request has at most {most:,} bytes")
 
 
-class LimitingBodies:
+class BodySizeLimit:
     """Middleware: refuses requests that are too large, whatever their header says.
 
     Parameters

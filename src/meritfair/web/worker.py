@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from meritfair.web.app import create_app
-from meritfair.web.logs import LoggingRequests
+from meritfair.web.logs import RequestLog
 from meritfair.web.processes import FINISH_SECONDS, Tls
 from meritfair.web.settings import ServerSettings
 
@@ -37,7 +37,7 @@ def answer_requests(
 ) -> None:
     """Answer requests until told to stop; those that have begun are finished."""
     config = uvicorn.Config(
-        LoggingRequests(create_app(settings), settings.key),
+        RequestLog(create_app(settings), settings.key),
         log_config=None,
         access_log=False,
         server_header=False,

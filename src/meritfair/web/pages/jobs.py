@@ -14,7 +14,7 @@ from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
 from meritfair.web.job_files import Job
 from meritfair.web.job_kinds import ROLES
-from meritfair.web.pages.answers import is_htmx
+from meritfair.web.pages.responses import is_htmx
 from meritfair.web.pages.whatif import whatif_chart
 from meritfair.web.rendering import part
 

@@ -89,7 +89,7 @@ def dependencies_of(route: APIRoute) -> Iterator[Any]:
 
 def _schemas(routes: list[APIRoute]) -> dict[str, Any]:
     """Return the schemas of all bodies, and of problems."""
-    from meritfair.web.api.shown import Problem
+    from meritfair.web.api.response_models import Problem
 
     models = {each.model for route in routes for each in dependencies_of(route) if isinstance(each, ReadsBody)}
     wanted: list[Any] = [(model, "validation") for model in sorted(models, key=lambda each: each.__name__)]

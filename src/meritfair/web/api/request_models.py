@@ -46,13 +46,13 @@ def _example(*values: dict[str, Any]) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [*values]})
 
 
-class Given(BaseModel):
+class RequestModel(BaseModel):
     """A body, in which types are as they are said and nothing else is."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class RulesGiven(Given):
+class RulesIn(RequestModel):
     """Who may be drawn; what is left out is as it was, in a new programme: no rule."""
 
     cooldown: Rounds | None = Field(None, description="Rounds after a draw in which one is not drawn again.")
@@ -61,7 +61,7 @@ class RulesGiven(Given):
     accrue: bool | None = Field(None, description="Whether those who are away are due what they would be if not.")
 
 
-class ArmGiven(Given):
+class ArmIn(RequestModel):
     """An arm of a trial: a part of the participants with a budget and a policy of its own."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
@@ -71,15 +71,15 @@ class ArmGiven(Given):
     share: Annotated[int, Field(ge=1, le=1000)] = 1
 
 
-class TrialGiven(Given):
+class TrialIn(RequestModel):
     """What is fixed before a trial."""
 
     protocol: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of the file with the protocol.")]
-    arms: Annotated[list[ArmGiven], Field(min_length=2, max_length=16)]
+    arms: Annotated[list[ArmIn], Field(min_length=2, max_length=16)]
     strata: Annotated[list[Text], Field(max_length=100)] = Field(default_factory=list)
 
 
-class NewProgramme(Given):
+class NewProgramme(RequestModel):
     """A programme to be created."""
 
     model_config = _example({"name": "clinic", "budget": 40, "rules": {"cooldown": 2}, "features": ["age"]})
@@ -88,7 +88,7 @@ class NewProgramme(Given):
     budget: Cycle | None = Field(None, description="As in a change; not for a trial, whose arms have budgets.")
     policy: Policy | None = None
     floor: Floor | None = None
-    rules: RulesGiven | None = None
+    rules: RulesIn | None = None
     forget: Annotated[
         float, Field(gt=0, le=1, description="What an outcome is worth one round later; 1 forgets nothing.")
     ] = 1.0
@@ -96,10 +96,10 @@ class NewProgramme(Given):
         default_factory=list
     )
     pseudonymise: bool = Field(False, description="Whether pseudonyms are kept instead of ids.")
-    trial: TrialGiven | None = None
+    trial: TrialIn | None = None
 
 
-class Change(Given):
+class SettingsChange(RequestModel):
     """A change of settings from the next round on; what is left out stays as it is."""
 
     model_config = _example({"budget": 50, "reason": "a new nurse"})
@@ -107,12 +107,12 @@ class Change(Given):
     budget: Cycle | None = None
     policy: Policy | None = None
     floor: Floor | None = None
-    rules: RulesGiven | None = None
+    rules: RulesIn | None = None
     part: Text = Field("", description="In a trial: of which arm.")
     reason: Reason
 
 
-class ParticipantGiven(Given):
+class ParticipantIn(RequestModel):
     """Someone who enrols, or comes back."""
 
     id: Id
@@ -123,15 +123,15 @@ class ParticipantGiven(Given):
     )
 
 
-class Enrolments(Given):
+class Enrolments(RequestModel):
     """Those who enrol."""
 
     model_config = _example({"participants": [{"id": "Ada", "group": "north"}, {"id": "Bo"}]})
 
-    participants: Annotated[list[ParticipantGiven], Field(min_length=1, max_length=MOST_ROWS)]
+    participants: Annotated[list[ParticipantIn], Field(min_length=1, max_length=MOST_ROWS)]
 
 
-class Ids(Given):
+class Ids(RequestModel):
     """Some participants."""
 
     model_config = _example({"ids": ["Ada", "Bo"]})
@@ -139,19 +139,19 @@ class Ids(Given):
     ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_ROWS)]
 
 
-class StateGiven(Given):
+class StateIn(RequestModel):
     """The state of someone that is observed now, before a draw."""
 
     id: Id
     state: Bit
 
 
-class DrawGiven(Given):
+class DrawIn(RequestModel):
     """What a draw is made with; all of it may be left out."""
 
     model_config = _example({"budget": 10}, {"states": [{"id": "Ada", "state": 0}]})
 
-    states: Annotated[list[StateGiven], Field(max_length=MOST_ROWS)] | None = Field(
+    states: Annotated[list[StateIn], Field(max_length=MOST_ROWS)] | None = Field(
         None, description="States that are observed now."
     )
     budget: Budget | dict[str, Budget] | None = Field(
@@ -166,7 +166,7 @@ class DrawGiven(Given):
     value: Annotated[str, Field(max_length=10_000)] | None = Field(None, description="The value of that source.")
 
 
-class OutcomeGiven(Given):
+class OutcomeIn(RequestModel):
     """What was done and seen of someone in a round."""
 
     id: Id
@@ -178,15 +178,15 @@ class OutcomeGiven(Given):
     )
 
 
-class Outcomes(Given):
+class OutcomesIn(RequestModel):
     """What was done and seen in a round, of some participants or all."""
 
     model_config = _example({"outcomes": [{"id": "Ada", "action": 1, "state": 1}, {"id": "Bo", "action": 0}]})
 
-    outcomes: Annotated[list[OutcomeGiven], Field(min_length=1, max_length=MOST_ROWS)]
+    outcomes: Annotated[list[OutcomeIn], Field(min_length=1, max_length=MOST_ROWS)]
 
 
-class CorrectionGiven(Given):
+class CorrectionIn(RequestModel):
     """Values that take the place of what was reported of someone; ``unknown`` if it is not known after all."""
 
     id: Id
@@ -196,16 +196,16 @@ class CorrectionGiven(Given):
     reason: Annotated[str, Field(max_length=1000)] | None = None
 
 
-class Corrections(Given):
+class CorrectionsIn(RequestModel):
     """Corrections of what was reported of a round."""
 
     model_config = _example({"reason": "wrong line", "outcomes": [{"id": "Ada", "action": 0}]})
 
-    outcomes: Annotated[list[CorrectionGiven], Field(min_length=1, max_length=MOST_ROWS)]
+    outcomes: Annotated[list[CorrectionIn], Field(min_length=1, max_length=MOST_ROWS)]
     reason: Reason
 
 
-class Heads(Given):
+class Heads(RequestModel):
     """Heads that were published before; each must be in the ledger."""
 
     heads: Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{64}$")]], Field(max_length=1000)] = Field(
@@ -213,7 +213,7 @@ class Heads(Given):
     )
 
 
-class WhatIf(Given):
+class WhatIfIn(RequestModel):
     """Another budget, and for how many rounds to look ahead."""
 
     model_config = _example({"budgets": [20, 40], "rounds": 26})

@@ -17,8 +17,8 @@ from meritfair.core.language import current
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
 from meritfair.web.api.bodies import body
-from meritfair.web.api.given import Heads, WhatIf
-from meritfair.web.api.shown import AuditShown, EffectShown, JobShown
+from meritfair.web.api.request_models import Heads, WhatIfIn
+from meritfair.web.api.response_models import AuditOut, EffectOut, JobOut
 from meritfair.web.job_kinds import ROLES
 from meritfair.web.jobs import Job
 from meritfair.web.refusals import MissingError
@@ -31,7 +31,7 @@ _MEDIA = {".zip": "application/zip", ".csv": "text/csv", ".html": "text/html"}
 _RETRY = "1"  # seconds
 _LATER: dict[int | str, dict[str, Any]] = {
     202: {
-        "model": JobShown,
+        "model": JobOut,
         "description": "It is being worked out; ask again.",
         "headers": {
             "Location": {"description": "The job.", "schema": {"type": "string"}},
@@ -45,7 +45,7 @@ class FailedError(MeritfairError):
     """Long work could not be done."""
 
 
-@router.get("/audit", operation_id="audit", summary="Audit", response_model=AuditShown, responses=_LATER)
+@router.get("/audit", operation_id="audit", summary="Audit", response_model=AuditOut, responses=_LATER)
 def audit(here: Annotated[Here, needs(Role.VIEWER)]) -> Any:
     """Return for a board whether the programme was fair: due, given, drawn and reached, accounts, waits, effect.
 
@@ -55,7 +55,7 @@ def audit(here: Annotated[Here, needs(Role.VIEWER)]) -> Any:
     return _answer(here, job) if job.result is None else _result(here, job)
 
 
-@router.get("/effect", operation_id="effect", summary="Effect", response_model=EffectShown, responses=_LATER)
+@router.get("/effect", operation_id="effect", summary="Effect", response_model=EffectOut, responses=_LATER)
 def effect(here: Annotated[Here, needs(Role.VIEWER)]) -> Any:
     """Return whether being drawn helps, with its interval, and what was learned of benefits."""
     job = _ask(here, "report")
@@ -66,14 +66,14 @@ def effect(here: Annotated[Here, needs(Role.VIEWER)]) -> Any:
 
 
 @router.post(
-    "/verifications", operation_id="verify", summary="Verify the ledger", response_model=JobShown, responses=_LATER
+    "/verifications", operation_id="verify", summary="Verify the ledger", response_model=JobOut, responses=_LATER
 )
 def verify(here: Annotated[Here, needs(Role.AUDITOR)], given: Annotated[Heads, body(Heads, optional=True)]) -> Any:
     """Check the whole ledger: its chain, every draw, and that exposures follow from what was recorded."""
     return _answer(here, _ask(here, "verify", {"heads": given.heads}))
 
 
-@router.post("/exports", operation_id="export", summary="Export the ledger", response_model=JobShown, responses=_LATER)
+@router.post("/exports", operation_id="export", summary="Export the ledger", response_model=JobOut, responses=_LATER)
 def export(here: Annotated[Here, needs(Role.AUDITOR)]) -> Any:
     """Make an anonymous export, with which anyone can check the ledger and nobody can tell who is who.
 
@@ -82,13 +82,13 @@ def export(here: Annotated[Here, needs(Role.AUDITOR)]) -> Any:
     return _answer(here, _ask(here, "export"))
 
 
-@router.post("/whatif", operation_id="what_if", summary="What if", response_model=JobShown, responses=_LATER)
-def what_if(here: Annotated[Here, needs(Role.VIEWER)], given: Annotated[WhatIf, body(WhatIf)]) -> Any:
+@router.post("/whatif", operation_id="what_if", summary="What if", response_model=JobOut, responses=_LATER)
+def what_if(here: Annotated[Here, needs(Role.VIEWER)], given: Annotated[WhatIfIn, body(WhatIfIn)]) -> Any:
     """Return what other budgets would do in the next rounds, for people like those that are enrolled."""
     return _answer(here, _ask(here, "whatif", given.model_dump()))
 
 
-@router.get("/jobs/{job}", operation_id="get_job", summary="How far long work is", response_model=JobShown)
+@router.get("/jobs/{job}", operation_id="get_job", summary="How far long work is", response_model=JobOut)
 def get_job(here: Annotated[Here, needs(Role.VIEWER)], job: JobId) -> Any:
     """Return how far long work is and, when it is done, its result."""
     return _shown(here, _find(here, job))

@@ -13,13 +13,13 @@ from meritfair.programme.showing.person import Account, Enrolment, Estimate, Nex
 from meritfair.programme.showing.waits import Wait
 
 
-class Shown(BaseModel):
+class ResponseModel(BaseModel):
     """An answer."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
-class ProblemItem(Shown):
+class ProblemItem(ResponseModel):
     """One thing that is wrong with a request."""
 
     problem: str
@@ -28,7 +28,7 @@ class ProblemItem(Shown):
     column: str | None = Field(None, description="The column of a CSV body.")
 
 
-class Problem(Shown):
+class Problem(ResponseModel):
     """What went wrong (RFC 9457)."""
 
     type: str
@@ -38,7 +38,7 @@ class Problem(Shown):
     errors: list[ProblemItem] | None = Field(None, description="What is wrong with which value.")
 
 
-class ReceiptShown(Shown):
+class ReceiptOut(ResponseModel):
     """What came of a change."""
 
     what: str = Field(description="The kind of entry.")
@@ -50,7 +50,7 @@ class ReceiptShown(Shown):
     head: str = Field(description="The hash of the last entry. Keep it elsewhere.")
 
 
-class ProgrammeLine(Shown):
+class ProgrammeLine(ResponseModel):
     """A programme in a list."""
 
     name: str
@@ -63,13 +63,13 @@ class ProgrammeLine(Shown):
     head: str
 
 
-class ProgrammeList(Shown):
+class ProgrammeList(ResponseModel):
     """The programmes in which one has a role."""
 
     programmes: list[ProgrammeLine]
 
 
-class PartShown(Shown):
+class PartOut(ResponseModel):
     """People who share a budget under one policy: all participants, or one arm of a trial."""
 
     name: str
@@ -79,7 +79,7 @@ class PartShown(Shown):
     share: int
 
 
-class RulesShown(Shown):
+class RulesOut(ResponseModel):
     """Who may be drawn."""
 
     cooldown: int
@@ -88,24 +88,24 @@ class RulesShown(Shown):
     accrue: bool
 
 
-class TrialShown(Shown):
+class TrialOut(ResponseModel):
     """What is fixed of a trial."""
 
     protocol: str
     strata: list[str]
 
 
-class SettingsShown(Shown):
+class SettingsOut(ResponseModel):
     """The settings in force."""
 
-    parts: list[PartShown]
-    rules: RulesShown
+    parts: list[PartOut]
+    rules: RulesOut
     forget: float
     features: list[str]
-    trial: TrialShown | None
+    trial: TrialOut | None
 
 
-class ProgrammeShown(Shown):
+class ProgrammeOut(ResponseModel):
     """How a programme stands."""
 
     name: str
@@ -126,10 +126,10 @@ class ProgrammeShown(Shown):
     overdue: int = Field(description="Of the rounds before: how many draws have no report.")
     largest_account: float
     next_step: str = Field(description="What to do next, in words.")
-    settings: SettingsShown
+    settings: SettingsOut
 
 
-class ParticipantShown(Shown):
+class ParticipantOut(ResponseModel):
     """Someone who takes part, or has."""
 
     number: int = Field(description="In the ledger; it never changes.")
@@ -146,15 +146,15 @@ class ParticipantShown(Shown):
     erased: bool
 
 
-class ParticipantPage(Shown):
+class ParticipantPage(ResponseModel):
     """A page of participants."""
 
     total: int
     offset: int
-    participants: list[ParticipantShown]
+    participants: list[ParticipantOut]
 
 
-class AccountShown(Shown):
+class AccountOut(ResponseModel):
     """What is owed to someone: what they were due less what they were given, in draws."""
 
     number: int
@@ -166,15 +166,15 @@ class AccountShown(Shown):
     drawn: int
 
 
-class AccountPage(Shown):
+class AccountPage(ResponseModel):
     """A page of accounts."""
 
     total: int
     offset: int
-    accounts: list[AccountShown]
+    accounts: list[AccountOut]
 
 
-class CorrectionShown(Shown):
+class CorrectionOut(ResponseModel):
     """A correction of what was reported of a round."""
 
     time: str
@@ -184,7 +184,7 @@ class CorrectionShown(Shown):
     new: dict[str, int | None]
 
 
-class PersonRoundShown(Shown):
+class PersonRoundOut(ResponseModel):
     """One round of a participant."""
 
     round: int
@@ -203,10 +203,10 @@ class PersonRoundShown(Shown):
     reason: str
     late: bool
     override: bool
-    corrections: list[CorrectionShown]
+    corrections: list[CorrectionOut]
 
 
-class PersonShown(Shown):
+class PersonOut(ResponseModel):
     """Why someone was drawn or not."""
 
     programme: str
@@ -227,10 +227,10 @@ class PersonShown(Shown):
     next: NextDraw | None
     account: Account
     wait: Wait
-    rounds: list[PersonRoundShown]
+    rounds: list[PersonRoundOut]
 
 
-class ProofRow(Shown):
+class ProofRowOut(ResponseModel):
     """A row of a table in the ledger, with its way up to the root that its entry has."""
 
     seq: int
@@ -239,7 +239,7 @@ class ProofRow(Shown):
     path: list[tuple[str, str]]
 
 
-class ProofShown(Shown):
+class ProofOut(ResponseModel):
     """What one person needs to prove what was recorded of them; the verifier of an export checks it."""
 
     programme: str
@@ -247,10 +247,10 @@ class ProofShown(Shown):
     salt: str
     number: int
     entries: list[str]
-    rows: list[ProofRow]
+    rows: list[ProofRowOut]
 
 
-class DrawnShown(Shown):
+class DrawnOut(ResponseModel):
     """Someone in a draw."""
 
     number: int
@@ -262,15 +262,15 @@ class DrawnShown(Shown):
     state: int | None
 
 
-class PreviewShown(Shown):
+class PreviewOut(ResponseModel):
     """What the next draw would be committed to; nothing is drawn."""
 
     round: int
     budgets: list[int] = Field(description="How many would be drawn, by part.")
-    participants: list[DrawnShown]
+    participants: list[DrawnOut]
 
 
-class OutcomeShown(Shown):
+class OutcomeOut(ResponseModel):
     """What came of someone who was drawn, or who was reached without being drawn."""
 
     number: int
@@ -286,7 +286,7 @@ class OutcomeShown(Shown):
     reason: str
 
 
-class RoundLine(Shown):
+class RoundLine(ResponseModel):
     """A round in a list."""
 
     number: int
@@ -298,7 +298,7 @@ class RoundLine(Shown):
     closed_at: str | None
 
 
-class RoundList(Shown):
+class RoundList(ResponseModel):
     """A page of rounds, the last one first."""
 
     total: int
@@ -306,7 +306,7 @@ class RoundList(Shown):
     rounds: list[RoundLine]
 
 
-class RoundShown(Shown):
+class RoundOut(ResponseModel):
     """A round."""
 
     number: int
@@ -318,10 +318,10 @@ class RoundShown(Shown):
     source: str
     time: str
     head: str
-    outcomes: list[OutcomeShown] = Field(description="Of those drawn, and of those reached without being drawn.")
+    outcomes: list[OutcomeOut] = Field(description="Of those drawn, and of those reached without being drawn.")
 
 
-class EntryShown(Shown):
+class EntryOut(ResponseModel):
     """An entry of the ledger."""
 
     seq: int
@@ -333,16 +333,16 @@ class EntryShown(Shown):
     digest: str
 
 
-class LedgerPage(Shown):
+class LedgerPage(ResponseModel):
     """A page of entries, in order."""
 
     total: int
     offset: int
     head: str
-    entries: list[EntryShown]
+    entries: list[EntryOut]
 
 
-class HeadShown(Shown):
+class HeadOut(ResponseModel):
     """The public head: whoever keeps it can tell if anything before it is ever changed."""
 
     programme: str
@@ -352,7 +352,7 @@ class HeadShown(Shown):
     head: str
 
 
-class JobShown(Shown):
+class JobOut(ResponseModel):
     """Long work."""
 
     id: str
@@ -367,7 +367,7 @@ class JobShown(Shown):
     file: str | None = Field(description="The address of a file that was made.")
 
 
-class EffectShown(Shown):
+class EffectOut(ResponseModel):
     """Whether being drawn helps, and what was learned."""
 
     head: str
@@ -377,7 +377,7 @@ class EffectShown(Shown):
     missing: dict[str, Any]
 
 
-class AuditShown(BaseModel):
+class AuditOut(BaseModel):
     """Whether the programme was fair: due, given, drawn and reached, accounts, waits, overrides, effect."""
 
     model_config = ConfigDict(extra="allow")
@@ -394,7 +394,7 @@ class AuditShown(BaseModel):
     words: dict[str, list[str]] = Field(description="All of it in plain words, by what they are about.")
 
 
-class HealthShown(Shown):
+class HealthOut(ResponseModel):
     """Whether the server can be asked."""
 
     status: Literal["ok"]

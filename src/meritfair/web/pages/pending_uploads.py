@@ -27,7 +27,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class WaitingFile:
+class PendingUpload:
     """A file that waits.
 
     Attributes
@@ -53,48 +53,48 @@ class WaitingFile:
     reason: str = ""
 
 
-class WaitingFiles:
+class PendingUploads:
     """The files that wait in a server; the same for all of its workers."""
 
     def __init__(self, settings: ServerSettings) -> None:
         usual = Path(tempfile.gettempdir()) / f"meritfair-{settings.key[:16]}"
         self._folder = (Path(settings.run_folder) if settings.run_folder else usual) / "uploads"
 
-    def keep(self, upload: UploadFile, programme: str, by: str, kind: str, round_: int, reason: str) -> WaitingFile:
+    def keep(self, upload: UploadFile, programme: str, by: str, kind: str, round_: int, reason: str) -> PendingUpload:
         """Keep what was uploaded."""
         if not upload.filename:
             raise InputError(_("choose a file first"))
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._remove_old()
         name = Path(upload.filename.replace("\\", "/")).name[:100]
-        found = WaitingFile(secrets.token_urlsafe(24), programme, by, kind, name, round_, reason)
+        found = PendingUpload(secrets.token_urlsafe(24), programme, by, kind, name, round_, reason)
         with self.path(found).open("xb") as stream:
             while chunk := upload.file.read(_CHUNK):
                 stream.write(chunk)
         self._about(found.token).write_text(json.dumps(asdict(found)), "utf-8")
         return found
 
-    def find(self, token: str, programme: str, by: str) -> WaitingFile:
+    def find(self, token: str, programme: str, by: str) -> PendingUpload:
         """Return a file that waits; refuse one of another programme or user as if there were none."""
         about = self._about(token) if _NAME.fullmatch(token) else None
         if about is not None and about.exists():
-            found = WaitingFile(**json.loads(about.read_text("utf-8")))
+            found = PendingUpload(**json.loads(about.read_text("utf-8")))
             if (found.programme, found.by) == (programme, by):
                 return found
         raise InputError(
             _("this file does not wait any more: it was taken in or is older than an hour; upload it again")
         )
 
-    def remove(self, file: WaitingFile) -> None:
+    def remove(self, file: PendingUpload) -> None:
         """Remove a file."""
         self._about(file.token).unlink(missing_ok=True)
         self.path(file).unlink(missing_ok=True)
 
-    def path(self, file: WaitingFile) -> Path:
+    def path(self, file: PendingUpload) -> Path:
         """Return where the file is."""
         return self._folder / f"{file.token}.csv"
 
-    def words(self, error: MeritfairError, file: WaitingFile) -> str:
+    def words(self, error: MeritfairError, file: PendingUpload) -> str:
         """Return what is wrong with a file, which is called as its user calls it."""
         return str(error).replace(str(self.path(file)), file.name)
 
