@@ -28,8 +28,9 @@ from meritfair.web.frame import Frame, frame_of
 COOKIE = "meritfair_session"
 VISITOR = Caller("Visitor", {"*": Role.ADMIN})
 _SAFE = ("GET", "HEAD", "OPTIONS")
-_bearer = HTTPBearer(auto_error=False, description="A token made by `meritfair tokens add`.")
-_Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+_BEARER = HTTPBearer(auto_error=False, description="A token made by `meritfair tokens add`.")
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
+ProgrammeName = Annotated[str, Path(description="The programme's name.", min_length=1)]
 
 
 class SignInNeededError(Exception):
@@ -90,8 +91,8 @@ class NeedsRole:
     def __call__(
         self,
         request: Request,
-        programme: Annotated[str, Path(description="The programme's name.", min_length=1)],
-        credentials: _Credentials,
+        programme: ProgrammeName,
+        credentials: Credentials,
     ) -> Here:
         frame, caller = frame_of(request), caller_of(request, credentials)
         mine = caller.role_in(programme)
@@ -109,7 +110,7 @@ class NeedsSignIn:
 
     role: Role | None = None
 
-    def __call__(self, request: Request, credentials: _Credentials) -> Here:
+    def __call__(self, request: Request, credentials: Credentials) -> Here:
         caller = caller_of(request, credentials)
         mine = caller.role_in("*")
         if self.role is not None and (mine is None or mine < self.role):
@@ -142,20 +143,29 @@ def is_api(request: Request) -> bool:
 
 def caller_of(request: Request, credentials: HTTPAuthorizationCredentials | None) -> Caller:
     """Return who asks."""
-    frame = frame_of(request)
-    if is_api(request):
-        shown = "" if credentials is None else credentials.credentials
-        found = frame.users.caller(shown) if shown else None
-    else:
-        shown = request.cookies.get(COOKIE, "")
-        found = frame.users.session(shown) if shown else None
-        if found is None and frame.settings.demo:
-            found = VISITOR
+    return caller_of_token(request, credentials) if is_api(request) else _caller_of_session(request)
+
+
+def caller_of_token(request: Request, credentials: HTTPAuthorizationCredentials | None) -> Caller:
+    """Return who asks by an API token."""
+    shown = "" if credentials is None else credentials.credentials
+    return _known(request, shown, frame_of(request).users.caller(shown) if shown else None)
+
+
+def _caller_of_session(request: Request) -> Caller:
+    """Return who asks by the cookie of a session; in a demonstration, whoever has none is a visitor."""
+    frame, shown = frame_of(request), request.cookies.get(COOKIE, "")
+    found = frame.users.session(shown) if shown else None
+    return _known(request, shown, VISITOR if found is None and frame.settings.demo else found)
+
+
+def _known(request: Request, shown: str, found: Caller | None) -> Caller:
+    """Return the caller, and note them for the log; refuse one who is not known, and count what they have shown."""
     if found is None:
         if shown:
-            frame.limits.not_known(request)
+            frame_of(request).limits.not_known(request)
         raise SignInNeededError
-    request.state.caller = found.name  # for the log, which makes a pseudonym of it
+    request.state.caller = found.name  # of which the log makes a pseudonym
     return found
 
 
@@ -186,6 +196,13 @@ def check_same_site(request: Request) -> None:
     if site is not None:
         own = site in ("same-origin", "none")
     else:
-        own = origin is None or urlsplit(origin).hostname in frame_of(request).settings.hosts
+        own = origin is None or _host_of(origin) in frame_of(request).settings.hosts
     if not own:
         raise HTTPException(403, _("this was sent by another site: open the page here and try again"))
+
+
+def _host_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).hostname
+    except ValueError:  # what is no address is no site of ours
+        return None

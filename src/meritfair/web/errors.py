@@ -17,14 +17,35 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from meritfair.core.errors import MeritfairError
+from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.language import _
 from meritfair.programme.programme import HeadMovedError, KeyConflictError
 from meritfair.programme.storage.store_errors import StoreError
 from meritfair.web.access import COOKIE, SignInNeededError, is_api
 from meritfair.web.frame import frame_of
-from meritfair.web.refusals import BodyError, MissingError
 from meritfair.web.rendering import path, render
+
+
+class MissingError(InputError):
+    """Something that is asked for by its address is not there."""
+
+
+class BodyError(InputError):
+    """A row of a body cannot be used; errors of the core know nothing of bodies."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        where: tuple[str | int, ...] = (),
+        line: int | None = None,
+        column: str | None = None,
+    ) -> None:
+        place = [f"line {line}"] * (line is not None) + [f"column {column}"] * (column is not None)
+        super().__init__(f"{', '.join(place)}: {problem}" if place else problem)
+        said: dict[str, Any] = {"problem": problem, "where": [*where]}
+        self.errors = [said | {"line": line, "column": column}]
+
 
 PROBLEM = "application/problem+json"
 _STATUS: dict[type[MeritfairError], int] = {KeyConflictError: 409, HeadMovedError: 412, MissingError: 404}

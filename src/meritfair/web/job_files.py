@@ -20,6 +20,7 @@ from meritfair.core.language import _
 KEPT = 5  # results of one kind of one programme
 _AGE = 24 * 3600.0  # seconds that a result is kept
 _TRIES = 2
+MEDIA_TYPES = {".zip": "application/zip", ".html": "text/html", ".csv": "text/csv"}
 _REQUEST = ("id", "kind", "programme", "identity", "arguments", "asked")
 
 
@@ -74,6 +75,11 @@ class Job:
     def is_over(self) -> bool:
         """Whether nobody works on it any more."""
         return self.state in ("done", "failed")
+
+    @property
+    def media_type(self) -> str:
+        """Of the file that was made."""
+        return MEDIA_TYPES[Path(self.file).suffix]
 
     def is_like(self, other: Job) -> bool:
         """Return whether both ask the same, whatever the head."""

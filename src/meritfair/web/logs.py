@@ -157,16 +157,22 @@ class RequestLog:
                 _log.info("request", extra={"request": line})
 
     def _line(self, scope: Scope, status: int, number: str, seconds: float) -> dict[str, Any]:
-        method, caller = scope["method"], scope["state"].get("caller", "")
+        caller = scope["state"].get("caller", "")
         user = hmac.new(self._key, f"log {caller}".encode(), hashlib.sha256).hexdigest()[:8] if caller else ""
         return {
-            "method": method if method in _METHODS else "other",
+            "method": method_of(scope),
             "route": route_of(scope),
             "status": status,
             "ms": round(1000 * seconds, 1),
             "user": user,
             "request": number,
         }
+
+
+def method_of(scope: Scope) -> str:
+    """Return the method of a request, ``other`` if it is none that there is: whoever asks could make up any text."""
+    method = str(scope["method"])
+    return method if method in _METHODS else "other"
 
 
 def route_of(scope: Scope) -> str:

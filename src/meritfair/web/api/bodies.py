@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from meritfair.core.errors import FileError
 from meritfair.programme.inputs import ParticipantError
-from meritfair.web.refusals import BodyError
+from meritfair.web.errors import BodyError
 
 JSON, CSV = "application/json", "text/csv"
 _CALLED = {"ids": "id", "after": "state", "reasons": "reason"}  # columns that bodies call otherwise

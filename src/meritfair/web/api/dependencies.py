@@ -14,20 +14,16 @@ import zlib
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Depends, Header, Path, Request, Response, Security
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi import Depends, Header, Request, Response
 
 import meritfair
 from meritfair.programme.ledger.canonical import canonical
 from meritfair.programme.programme import Programme
 from meritfair.programme.reading import Snapshot
 from meritfair.programme.users import Role
-from meritfair.web.access import Here, NeedsRole, NeedsSignIn
-from meritfair.web.refusals import MissingError
+from meritfair.web.access import Credentials, Here, NeedsRole, NeedsSignIn, ProgrammeName
+from meritfair.web.errors import MissingError
 
-BEARER = HTTPBearer(auto_error=False, description="A token made by `meritfair tokens add`.")
-_Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
-_Programme = Annotated[str, Path(description="The programme's name.", min_length=1)]
 _Key = Annotated[
     str | None,
     Header(
@@ -91,8 +87,8 @@ class Looks(NeedsRole):
         self,
         request: Request,
         response: Response,
-        programme: _Programme,
-        credentials: _Credentials,
+        programme: ProgrammeName,
+        credentials: Credentials,
         if_none_match: _IfNoneMatch = None,
     ) -> Looking:
         here = super().__call__(request, programme, credentials)
@@ -115,8 +111,8 @@ class Changes(NeedsRole):
     def __call__(  # type: ignore[override]
         self,
         request: Request,
-        programme: _Programme,
-        credentials: _Credentials,
+        programme: ProgrammeName,
+        credentials: Credentials,
         idempotency_key: _Key = None,
         if_match: _IfMatch = None,
     ) -> Changing:
@@ -132,7 +128,7 @@ class Creating(NeedsSignIn):
     """A dependency of routes that change the store: who asks, and what stands for the request."""
 
     def __call__(  # type: ignore[override]
-        self, request: Request, credentials: _Credentials, idempotency_key: _Key = None
+        self, request: Request, credentials: Credentials, idempotency_key: _Key = None
     ) -> tuple[Here, str | None]:
         here = super().__call__(request, credentials)
         return here, own_key(here, idempotency_key)

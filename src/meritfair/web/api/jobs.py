@@ -19,15 +19,14 @@ from meritfair.web.access import Here, needs
 from meritfair.web.api.bodies import body
 from meritfair.web.api.request_models import Heads, WhatIfIn
 from meritfair.web.api.response_models import AuditOut, EffectOut, JobOut
+from meritfair.web.errors import MissingError
+from meritfair.web.job_files import MEDIA_TYPES, Job
 from meritfair.web.job_kinds import ROLES
-from meritfair.web.jobs import Job
-from meritfair.web.refusals import MissingError
 from meritfair.web.rendering import path
 
 router = APIRouter(prefix="/api/v1/programmes/{programme}", tags=["long work"])
 
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{1,64}$", description="As `Location` says.")]
-_MEDIA = {".zip": "application/zip", ".csv": "text/csv", ".html": "text/html"}
 _RETRY = "1"  # seconds
 _LATER: dict[int | str, dict[str, Any]] = {
     202: {
@@ -49,7 +48,7 @@ class FailedError(MeritfairError):
 def audit(here: Annotated[Here, needs(Role.VIEWER)]) -> Any:
     """Return for a board whether the programme was fair: due, given, drawn and reached, accounts, waits, effect.
 
-    Viewers are told sums only; auditors also whose waits were the least likely, by number.
+    Viewers are told sums only; auditors also which waits were the least likely, by number.
     """
     job = _ask(here, "report")
     return _answer(here, job) if job.result is None else _result(here, job)
@@ -100,7 +99,7 @@ def get_job(here: Annotated[Here, needs(Role.VIEWER)], job: JobId) -> Any:
     summary="The file that long work has made",
     response_class=Response,
     responses={
-        200: {"content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in _MEDIA.values()}}
+        200: {"content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in MEDIA_TYPES.values()}}
     },
 )
 def get_job_file(here: Annotated[Here, needs(Role.AUDITOR)], job: JobId) -> Response:
@@ -111,8 +110,7 @@ def get_job_file(here: Annotated[Here, needs(Role.AUDITOR)], job: JobId) -> Resp
     found = _find(here, job)
     if not found.file:
         raise MissingError("this job has no file, or not yet")
-    place = here.frame.jobs.path(found)
-    return FileResponse(place, filename=found.file, media_type=_MEDIA.get(place.suffix, "application/octet-stream"))
+    return FileResponse(here.frame.jobs.path(found), filename=found.file, media_type=found.media_type)
 
 
 def _ask(here: Here, kind: str, arguments: dict[str, Any] | None = None) -> Job:
@@ -155,5 +153,5 @@ def _result(here: Here, job: Job) -> dict[str, Any]:
         found["words"] = found["words"].get(current().code, found["words"]["en"])
         found["verdict"] = " ".join(found["words"]["verdict"])
         if not here.may(Role.AUDITOR):
-            found["waits"] = [{key: value for key, value in each.items() if key != "number"} for each in found["waits"]]
+            found["waits"] = []  # each is that of one person
     return found

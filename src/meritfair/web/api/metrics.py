@@ -16,24 +16,20 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Request, Response, Security
-from fastapi.security import HTTPAuthorizationCredentials
+from fastapi import APIRouter, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from meritfair.programme.reading import Reader
-from meritfair.web.access import SignInNeededError
-from meritfair.web.api.dependencies import BEARER
+from meritfair.web.access import Credentials, caller_of_token
 from meritfair.web.api.openapi import problems
 from meritfair.web.frame import frame_of
-from meritfair.web.logs import route_of
+from meritfair.web.logs import method_of, route_of
 from meritfair.web.settings import ServerSettings
 
 router = APIRouter(tags=["operations"])
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
-_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Entries:
@@ -91,9 +87,8 @@ class Metrics:
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        verb = method if method in _METHODS else "other"
-        self._requests.labels(verb, route, str(status)).inc()
-        self._seconds.labels(verb, route).observe(seconds)
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(method, route).observe(seconds)
 
     def text(self) -> bytes:
         """Return all figures, of all workers, in the format of Prometheus."""
@@ -130,7 +125,7 @@ class RequestCounter:
         try:
             await self._app(scope, receive, noting)
         finally:
-            self._metrics.count(scope["method"], route_of(scope), status, time.perf_counter() - began)
+            self._metrics.count(method_of(scope), route_of(scope), status, time.perf_counter() - began)
 
 
 @router.get(
@@ -140,18 +135,14 @@ class RequestCounter:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems(401, 429, 503)},
 )
-def get_metrics(request: Request, credentials: _Credentials) -> Response:
+def get_metrics(request: Request, credentials: Credentials) -> Response:
     """Return figures for Prometheus.
 
     From the server's own machine no token is needed, unless it has a public address; otherwise one of any role is.
     """
     frame = frame_of(request)
     if not _is_local(request, frame.settings):
-        shown = "" if credentials is None else credentials.credentials
-        if not shown or frame.users.caller(shown) is None:
-            if shown:
-                frame.limits.not_known(request)
-            raise SignInNeededError
+        caller_of_token(request, credentials)
     metrics = request.app.state.metrics
     assert isinstance(metrics, Metrics)
     return Response(metrics.text(), media_type="text/plain; version=1.0.0; charset=utf-8")

@@ -18,8 +18,8 @@ from pydantic.json_schema import models_json_schema
 from meritfair.web.access import NeedsRole, NeedsSignIn
 from meritfair.web.api.bodies import CSV, JSON, ReadsBody
 from meritfair.web.api.dependencies import Changes, Creating, Looks
+from meritfair.web.errors import PROBLEM
 
-_PROBLEM = "application/problem+json"
 _REF = {"$ref": "#/components/schemas/Problem"}
 _WORDS = {
     400: "The request cannot be read.",
@@ -48,7 +48,7 @@ _TEXT = (
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return how errors with these statuses are described."""
-    return {each: {"description": _WORDS[each], "content": {_PROBLEM: {"schema": _REF}}} for each in statuses}
+    return {each: {"description": _WORDS[each], "content": {PROBLEM: {"schema": _REF}}} for each in statuses}
 
 
 def describe(app: FastAPI, routers: Iterable[APIRouter]) -> None:

@@ -22,7 +22,7 @@ from meritfair.web.api.dependencies import Changing, Looking, changes, looks
 from meritfair.web.api.participants import Limit, Offset
 from meritfair.web.api.response_models import DrawnOut, PreviewOut, ReceiptOut, RoundLine, RoundList, RoundOut
 from meritfair.web.api.responses import csv_file, known, link_next, wants_csv
-from meritfair.web.refusals import BodyError, MissingError
+from meritfair.web.errors import BodyError, MissingError
 from meritfair.web.rendering import path
 
 router = APIRouter(prefix="/api/v1/programmes/{programme}", tags=["rounds"])

@@ -21,7 +21,6 @@ from meritfair.web.rendering import part
 router = APIRouter()
 Viewer = Annotated[Here, needs(Role.VIEWER)]
 _SMALL = 4000  # people times rounds of which a report is made in a blink
-_TYPES = {".zip": "application/zip", ".html": "text/html", ".csv": "text/csv"}
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def download(here: Viewer, job: str) -> Response:
         raise HTTPException(404, _("there is no such file, or it was deleted: have it made again"))
     if found.kind == "report" and not here.may(Role.AUDITOR):
         raise HTTPException(403, _("this needs the role auditor: it has a row for everyone"))
-    return FileResponse(file, media_type=_TYPES[file.suffix], filename=f"{here.name}-{file.name}")
+    return FileResponse(file, media_type=found.media_type, filename=f"{here.name}-{file.name}")
 
 
 @router.post("/p/{programme}/jobs/{job}/again")
