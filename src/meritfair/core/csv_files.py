@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -95,7 +96,8 @@ def check_encoding(name: str) -> str:
     """Return the name of an encoding, if there is such a one."""
     try:
         found = codecs.lookup(name).name
-    except LookupError:
+        io.TextIOWrapper(io.BytesIO(), encoding=found)  # which refuses codecs that are not for text, such as zlib
+    except (LookupError, ValueError):
         raise InputError(f"there is no encoding {name!r}: take utf-8, cp1252 or latin-1, for example") from None
     return "utf-8-sig" if found == "utf-8" else found
 

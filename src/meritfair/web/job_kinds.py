@@ -6,7 +6,6 @@ of the pages, since readers may differ from those who asked.
 
 from __future__ import annotations
 
-import csv
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from typing import Any
 
 from meritfair.core.errors import InputError
 from meritfair.core.language import ENGLISH, _, speaking
+from meritfair.core.tables import write_table
 from meritfair.programme.programme import Programme
 from meritfair.programme.storage.store import Store
 from meritfair.programme.users import Role
@@ -70,11 +70,7 @@ def report(task: Task) -> Made:
         assert language is not None
         with speaking(language):
             words[code] = board_words(found)
-    columns = people_columns(found)
-    with (task.folder / "people.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+    write_table(task.folder / "people.csv", "people", people_columns(found))
     return Made({**board_values(found), "words": words}, "people.csv")
 
 

@@ -390,7 +390,7 @@ class AuditOut(BaseModel):
     within_slack: bool
     total: dict[str, float]
     groups: list[dict[str, Any]]
-    waits: list[dict[str, Any]] = Field(description="Those that were least likely; auditors are told whose.")
+    waits: list[dict[str, Any]] = Field(description="Those that were least likely, for auditors; none for viewers.")
     words: dict[str, list[str]] = Field(description="All of it in plain words, by what they are about.")
 
 

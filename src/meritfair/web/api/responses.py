@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import Request, Response
 
@@ -54,7 +54,7 @@ def link_next(request: Request, response: Response, offset: int, limit: int, tot
     """Say where the next page is, if there is one (RFC 8288)."""
     if offset + limit < total:
         query = {**request.query_params, "offset": offset + limit, "limit": limit}
-        response.headers["Link"] = f'<{request.url.path}?{urlencode(query)}>; rel="next"'
+        response.headers["Link"] = f'<{quote(request.url.path)}?{urlencode(query)}>; rel="next"'
 
 
 def known(code: int) -> int | None:

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from meritfair.core.language import _, current
+from meritfair.core.texts import to_spreadsheet
 from meritfair.programme.reading import Snapshot
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, needs
@@ -51,7 +52,7 @@ def groups_csv(here: Viewer) -> Response:
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore")
     writer.writeheader()
-    writer.writerows(found["groups"])
+    writer.writerows({**row, "group": to_spreadsheet(row["group"])} for row in found["groups"])
     headers = {"Content-Disposition": 'attachment; filename="groups.csv"'}
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
@@ -79,9 +80,9 @@ def _values(here: Here, look: Snapshot, work: Work) -> dict[str, Any]:
 
 
 def _waits(here: Here, look: Snapshot, found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the least likely waits, with who it was for those who may know."""
+    """Return the least likely waits, each that of one person: only for those who may see single people."""
     if not here.may(Role.AUDITOR):
-        return list(found["waits"])
+        return []
     ids = look.ids([row["number"] for row in found["waits"]])
     return [{**row, "id": ids[row["number"]]} for row in found["waits"]]
 

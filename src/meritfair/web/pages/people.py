@@ -112,7 +112,8 @@ def enrol(
 def set_standing(here: Coordinator, request: Request, id: Text, action: Text, key: Text) -> Response:  # noqa: A002
     """Mark someone as away or back, or withdraw them."""
     programme = here.programme
-    how: Any = {"by": here.by, "key": f"{key}-{action}-{id}"[:200]}
+    number = here.look().number_of(id)
+    how: Any = {"by": here.by, "key": f"{key}-{action}-{number}"}  # keys are kept, also of those who are erased
     if action in ("away", "back"):
         programme.away([id], back=action == "back", **how)
     elif action == "withdraw":
@@ -128,10 +129,13 @@ def _asked_before(request: Request) -> PeopleQuery:
     """Return the query of the page from which something was sent."""
     from urllib.parse import parse_qs, urlsplit
 
-    sent = parse_qs(urlsplit(request.headers.get("hx-current-url", "")).query)
+    try:
+        sent = parse_qs(urlsplit(request.headers.get("hx-current-url", "")).query)
+    except ValueError:  # which is no address
+        sent = {}
     known = {name: values[0] for name, values in sent.items() if name in ("search", "group", "staff", "part", "sort")}
     standing = sent.get("standing", ["enrolled"])[0]
     start = sent.get("start", ["0"])[0]
     descending = sent.get("descending", [""])[0] == "True"
-    offset = int(start) if start.isdecimal() else 0
+    offset = int(start) if start.isdecimal() and len(start) < 10 else 0
     return PeopleQuery(**known, standing=standing, descending=descending, offset=offset, limit=ON_A_PAGE)

@@ -12,6 +12,8 @@ from meritfair.core.language import _, ngettext
 from meritfair.web.access import Here
 from meritfair.web.rendering import number, path
 
+_MOST = 10**9  # people that a page can speak of; an address can say any number
+
 
 def is_htmx(here: Here) -> bool:
     """Return whether a part of a page is asked for, not a page."""
@@ -34,6 +36,7 @@ def new_key() -> str:
 
 def said(code: str, n: int = 0) -> str:
     """Return what a page says first, by a code in its address; nothing for codes that there are not."""
+    n = min(max(n, 0), _MOST)
     texts = {
         "drawn": _("The round is drawn: this is the list."),
         "committed": _("The round is committed. It is drawn when its public value is known."),
