@@ -239,13 +239,13 @@ def test_a_retry_after_a_worker_was_killed_in_mid_request_has_one_effect(store_u
                 time.sleep(0.008 * place)
                 for pid in server.workers()[:2]:
                     os.kill(pid, signal.SIGKILL)
-                assert sent.result(60).status_code in (200, 201)
+                assert sent.result(200).status_code in (200, 201)
     assert len(reports_of(programme)) == KILLS
     assert programme.verify().whole
 
 
 def _retried(client: httpx.Client, method: str, path: str, key: str, body: object) -> httpx.Response:
-    for _ in range(100):
+    for _ in range(1000):
         try:
             return client.request(method, path, json=body, headers={"Idempotency-Key": key})
         except httpx.TransportError:

@@ -14,6 +14,7 @@ import hashlib
 import hmac
 import json
 import logging
+import re
 import secrets
 import sys
 import time
@@ -180,4 +181,4 @@ def route_of(scope: Scope) -> str:
     route = scope.get("route")
     if route is None:
         return "/static" if str(scope["path"]).startswith("/static/") else "-"
-    return str(route.path)
+    return re.sub(r":\w+}", "}", str(route.path))  # without the types of its parameters
