@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ import pytest
 import meritfair as mf
 from meritfair.programme import Outcomes, People
 from meritfair.programme.users import Role
+from meritfair.web.job_files import JobFiles
+from meritfair.web.middleware import POLICY
 from programme.quick_hashes import quick_hashes as quick_hashes
 from web.clients import TestClient, Web, serving
 
@@ -110,3 +115,81 @@ def test_what_is_kept_of_a_request_does_not_say_whom_it_was_about(web: Web, tmp_
     web.frame.reader.programme(NAME).erase(GONE, by="test")
     web.frame.store.backup(tmp_path / "copy.db")
     assert GONE.encode() not in (tmp_path / "copy.db").read_bytes()
+
+
+def upload(client: TestClient, text: str) -> str:
+    """Upload a file of people; return the address where it waits."""
+    answer = client.post(f"{AT}/uploads", data={"kind": "enrol"}, files={"file": ("../../people.csv", text)})
+    found = re.search(r"/uploads/([\w-]{32})", answer.text)
+    assert found is not None, answer.text
+    return f"{AT}/uploads/{found[1]}"
+
+
+def test_nobody_else_finds_what_someone_has_uploaded(web: Web) -> None:
+    own = browser(web, Role.COORDINATOR)
+    place = upload(own, "id\nnew-person\n")
+    assert web.browser("colleague").post(place).status_code == 404
+    assert own.post(f"{place}/discard").status_code == 303
+    assert own.post(place).status_code == 404, "it is gone"
+
+
+@pytest.mark.parametrize("by", ["page", "program"])
+def test_uploads_go_when_someone_is_erased(web: Web, by: str) -> None:
+    coordinator, programme = browser(web, Role.COORDINATOR), web.frame.reader.programme(NAME)
+    id_ = f"erased-by-{by}"
+    programme.enrol([id_], by="test")
+    number = web.frame.reader.look(NAME).number_of(id_)
+    programme.withdraw(id_, by="test")
+    place = upload(coordinator, f"id\n{id_}\n")  # to let them come back
+    if by == "page":
+        answer = browser(web, Role.ADMIN).post(f"{AT}/people/{number}/erase", data={"typed": id_, "key": "three"})
+        assert answer.status_code == 303
+    else:
+        assert web.program("admin").delete(f"{API}/participants/{number}").status_code == 200
+    folder = Path(web.frame.settings.run_folder)
+    assert not any(id_.encode() in each.read_bytes() for each in (folder / "uploads").iterdir())
+    assert coordinator.post(place).status_code == 404
+
+
+def test_a_copy_of_the_store_goes_with_the_process_that_made_it(web: Web, tmp_path: Path) -> None:
+    """A process that was killed leaves its copy behind, with the secret and all names in it."""
+    files, job = JobFiles(tmp_path / "jobs"), web.frame.jobs.ask("report", NAME, now=True)
+    files.add(replace(job, state="running", tries=1))
+    (files.folder / job.id / "claim").write_text("999999999")
+    copy = files.folder / job.id / "still-abc"
+    copy.mkdir()
+    (copy / "store.db").write_bytes(b"secret")
+    files.put_back()
+    assert not copy.exists()
+
+
+def test_errors_do_not_say_where_the_store_is(tmp_path: Path) -> None:
+    file = tmp_path / "programmes.db"
+    calls = mf.programme.open(f"sqlite:///{file}", "calls")
+    calls.create(2, by="Ada")
+    calls.enrol(["a", "b", "c"], by="Ada")
+    web = serving(f"sqlite:///{file}", tmp_path)
+    admin = web.browser("Ada", {"*": Role.ADMIN})
+    with sqlite3.connect(file) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute("UPDATE entry SET data = x'00' WHERE seq = 1")
+    job = web.frame.jobs.ask("report", "calls", now=True)
+    assert job.state == "failed"
+    answers = [job.error, admin.get("/p/calls/people").text, admin.get("/p/calls/ledger").text]
+    assert any("is not as it was written" in each for each in answers)
+    assert not any(str(tmp_path) in each for each in answers)
+
+
+def test_an_answer_to_a_failure_has_the_headers_of_all_others(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(type(web.frame.reader), "look", fail)
+    client = web.browser("auditor")
+    quiet = TestClient(web.app, str(client.base_url), raise_server_exceptions=False, cookies=client.cookies)
+    answer = quiet.get(f"{AT}/people")
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert answer.headers["content-security-policy"] == POLICY
+    assert answer.headers["cache-control"] == "no-store"

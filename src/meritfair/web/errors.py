@@ -23,6 +23,7 @@ from meritfair.programme.programme import HeadMovedError, KeyConflictError
 from meritfair.programme.storage.store_errors import StoreError
 from meritfair.web.access import COOKIE, SignInNeededError, is_api
 from meritfair.web.frame import frame_of
+from meritfair.web.middleware import HEADERS
 from meritfair.web.rendering import path, render
 
 
@@ -98,13 +99,13 @@ def _mistake(request: Request, error: Exception) -> Response:
         return problem(422, str(error), errors=error.errors)
     if isinstance(error, KeyConflictError) and is_api(request):
         return problem(409, "this Idempotency-Key was used before, for another request")
-    words = str(error).removeprefix(f"{frame_of(request).store.url}: ")  # where it is kept is nobody's business
-    return _answer(request, status_of(error), words)
+    return _answer(request, status_of(error), frame_of(request).store.hide(str(error)))
 
 
 def _failed(request: Request, _error: Exception) -> Response:
     """Answer what should never happen; only the log has more, where whoever runs the application writes it."""
-    return _answer(request, 500, _("Something went wrong on the server. Its log says more."))
+    said = _("Something went wrong on the server. Its log says more.")
+    return _answer(request, 500, said, HEADERS)  # which are not added to it by the middleware
 
 
 def _refused(request: Request, error: Exception) -> Response:

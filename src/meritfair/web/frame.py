@@ -12,6 +12,7 @@ from meritfair.programme.storage.store import Store
 from meritfair.programme.users import Users
 from meritfair.web.jobs import Jobs
 from meritfair.web.limits import Limits
+from meritfair.web.pending_uploads import PendingUploads
 from meritfair.web.settings import ServerSettings
 
 
@@ -33,6 +34,11 @@ class Frame:
         if settings.demo:
             open_clinic(store)
         return cls(settings, store, Users(store), Reader(store), Jobs(settings, store), Limits(settings.workers))
+
+    def forget_files(self, programme: str) -> None:
+        """Delete what lies in files about a programme: results of long work, and uploads that wait."""
+        self.jobs.forget(programme)
+        PendingUploads(self.settings).forget(programme)
 
 
 def frame_of(request: Request) -> Frame:

@@ -171,6 +171,8 @@ class JobFiles:
         for job in self.all():
             if job.is_over or not self._is_orphan(job):
                 continue
+            for left in (self.folder / job.id).glob("still-*"):  # a copy of the store, with all that is in it
+                shutil.rmtree(left, ignore_errors=True)
             if job.tries >= _TRIES:
                 why = _("The process that worked on this ended twice; it may need more memory than there is.")
                 self.finish(replace(job, state="failed", error=why))

@@ -48,6 +48,7 @@ class Worker:
             return False
         began, job = time.monotonic(), replace(job, state="running", tries=job.tries + 1)
         self._files.update(job)
+        store = self._store
         try:
             with self._store.still(self._files.folder / job.id) as store:
                 job = self._as_of_now(job, store)
@@ -57,7 +58,7 @@ class Worker:
                     made = KINDS[job.kind](task)
             over = replace(job, state="done", result=made.values, file=made.file)
         except MeritfairError as error:
-            over = replace(job, state="failed", error=str(error))
+            over = replace(job, state="failed", error=store.hide(self._store.hide(str(error))))
         except Exception:  # of our own making: the words are for people, the log has the rest
             _log.exception("a job failed", extra={"kind": job.kind})
             over = replace(job, state="failed", error=failure())

@@ -157,6 +157,10 @@ class Store:
             finally:
                 copy.close()
 
+    def hide(self, words: str) -> str:
+        """Return what an error says without where the store is, which is no business of those who ask a server."""
+        return words.removeprefix(f"{self.url}: ").removeprefix(f"{self.url}, ").replace(self.url, "the database")
+
     def check(self) -> list[str]:
         """Read everything; return what is damaged, in words, nothing if all is well."""
         found = self._database.integrity()

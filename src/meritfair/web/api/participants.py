@@ -114,7 +114,7 @@ def erase_participant(changing: Annotated[Changing, changes(Role.ADMIN)], number
     """
     place = check_number(changing.here.look(), number)
     made = changing.programme.erase(place, **changing.once)
-    changing.here.frame.jobs.forget(changing.here.name)
+    changing.here.frame.forget_files(changing.here.name)
     return ReceiptOut.model_validate(made)
 
 

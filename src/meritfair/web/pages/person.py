@@ -115,7 +115,7 @@ def erase(here: Admin, number: int, key: Text, typed: Text = "") -> Response:
     if typed.strip() != id_:
         raise InputError(_("Nothing was erased: what you typed is not the id of this person."))
     here.programme.erase(id_, by=here.by, key=key)
-    here.frame.jobs.forget(here.name)
+    here.frame.forget_files(here.name)
     return _done(here, number, "erased")
 
 

@@ -11,14 +11,16 @@ from fastapi import APIRouter, File, Form, UploadFile
 from starlette.responses import Response
 
 from meritfair.core.errors import InputError, MeritfairError
+from meritfair.core.language import _
 from meritfair.core.tables import Table
 from meritfair.programme.files import FromFile, locating, read_outcomes, read_people, read_states, the_round, write_list
 from meritfair.programme.inputs import Outcomes, People
 from meritfair.programme.reporting import Receipt
 from meritfair.web.access import Here
-from meritfair.web.pages.pending_uploads import KINDS, PendingUpload, PendingUploads
+from meritfair.web.errors import MissingError
 from meritfair.web.pages.responses import go
 from meritfair.web.pages.rounds import Auditor, Coordinator, Text, draw_next
+from meritfair.web.pending_uploads import KINDS, PendingUpload, PendingUploads
 from meritfair.web.rendering import page
 
 router = APIRouter()
@@ -121,8 +123,7 @@ def preview(
 @router.post("/p/{programme}/uploads/{token}")
 def confirm(here: Coordinator, token: str) -> Response:
     """Take in a file whose changes were shown."""
-    files = PendingUploads(here.frame.settings)
-    file = files.find(token, here.name, here.by)
+    files, file = _waiting(here, token)
     found = _read(here, files, file)
     try:
         receipt = _take_in(here, file, found, dry_run=False)
@@ -137,10 +138,20 @@ def confirm(here: Coordinator, token: str) -> Response:
 @router.post("/p/{programme}/uploads/{token}/discard")
 def discard(here: Coordinator, token: str) -> Response:
     """Remove a file that waits."""
-    files = PendingUploads(here.frame.settings)
-    file = files.find(token, here.name, here.by)
+    files, file = _waiting(here, token)
     files.remove(file)
     return go(here, "p", here.name, "people" if file.kind == "enrol" else "round", did="discarded")
+
+
+def _waiting(here: Here, token: str) -> tuple[PendingUploads, PendingUpload]:
+    """Return a file that this user has uploaded here, and where it waits."""
+    files = PendingUploads(here.frame.settings)
+    found = files.find(token, here.name, here.by)
+    if found is None:
+        raise MissingError(
+            _("this file does not wait any more: it was taken in or is older than an hour; upload it again")
+        )
+    return files, found
 
 
 def _read(here: Here, files: PendingUploads, file: PendingUpload) -> FromFile[Any]:

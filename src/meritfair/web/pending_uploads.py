@@ -11,6 +11,7 @@ import re
 import secrets
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -74,16 +75,18 @@ class PendingUploads:
         self._about(found.token).write_text(json.dumps(asdict(found)), "utf-8")
         return found
 
-    def find(self, token: str, programme: str, by: str) -> PendingUpload:
-        """Return a file that waits; refuse one of another programme or user as if there were none."""
-        about = self._about(token) if _NAME.fullmatch(token) else None
-        if about is not None and about.exists():
-            found = PendingUpload(**json.loads(about.read_text("utf-8")))
-            if (found.programme, found.by) == (programme, by):
-                return found
-        raise InputError(
-            _("this file does not wait any more: it was taken in or is older than an hour; upload it again")
-        )
+    def find(self, token: str, programme: str, by: str) -> PendingUpload | None:
+        """Return a file that waits; None if there is none, or it is one of another programme or user."""
+        self._remove_old()
+        found = self._read(self._about(token)) if _NAME.fullmatch(token) else None
+        return found if found is not None and (found.programme, found.by) == (programme, by) else None
+
+    def forget(self, programme: str) -> None:
+        """Remove all files of a programme: someone who is erased may be in them."""
+        for each in self._folder.glob("*.json"):
+            found = self._read(each)
+            if found is not None and found.programme == programme:
+                self.remove(found)
 
     def remove(self, file: PendingUpload) -> None:
         """Remove a file."""
@@ -101,7 +104,14 @@ class PendingUploads:
     def _about(self, token: str) -> Path:
         return self._folder / f"{token}.json"
 
+    def _read(self, about: Path) -> PendingUpload | None:
+        try:
+            return PendingUpload(**json.loads(about.read_text("utf-8")))
+        except FileNotFoundError:  # there is none, or someone has removed it meanwhile
+            return None
+
     def _remove_old(self) -> None:
-        for each in self._folder.iterdir():
-            if time.time() - each.stat().st_mtime > _OLDEST:
-                each.unlink(missing_ok=True)
+        for each in self._folder.glob("*"):
+            with suppress(FileNotFoundError):  # another worker may be faster
+                if time.time() - each.stat().st_mtime > _OLDEST:
+                    each.unlink()
