@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -13,6 +11,7 @@ from meritfair.cli.options import flag, text, whole
 from meritfair.cli.programme.common import StoreOption
 from meritfair.cli.show import say
 from meritfair.core.errors import InputError, MissingExtraError
+from meritfair.web.listening import is_loopback
 
 if TYPE_CHECKING:
     from meritfair.web.processes import Tls
@@ -65,8 +64,9 @@ def serve(
 def _run(store: str, host: str, port: int, url: str, workers: int, demo: bool, tls: Tls | None) -> None:
     import tempfile
 
+    from meritfair.web.listening import listen
     from meritfair.web.logs import write_logs
-    from meritfair.web.serving import Supervisor, listen
+    from meritfair.web.serving import Supervisor
     from meritfair.web.settings import ServerSettings
 
     listening = listen(host, port, next_free=demo)
@@ -89,7 +89,7 @@ def check_address(host: str, port: int, url: str, *, demo: bool) -> None:
         raise InputError(f"--port must be between 0 and 65535, got {port}")
     if url:
         _check_url(url)
-    if _is_own_machine(host):
+    if is_loopback(host):
         return
     if demo:
         raise InputError(f"--demo lets everyone in, so --host must be 127.0.0.1, got {host!r}")
@@ -104,16 +104,8 @@ def _check_url(url: str) -> None:
     plain = not (found.query or found.fragment or found.username or found.path.strip("/"))
     if found.scheme not in ("http", "https") or not found.hostname or not plain:
         raise InputError(f"--url must be an address such as https://calls.example.org, without a path, got {url!r}")
-    if found.scheme == "http" and not _is_own_machine(found.hostname):
+    if found.scheme == "http" and not is_loopback(found.hostname):
         say("Passwords and names will cross the network for anyone to read: --url should begin with https.", err=True)
-
-
-def _is_own_machine(host: str) -> bool:
-    if host == "localhost":
-        return True
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
 
 
 def _tls(certificate: str, key: str) -> Tls | None:
@@ -141,7 +133,7 @@ def _first_link(settings: ServerSettings) -> str | None:
         token = Users(store).first_link()
     finally:
         store.close()
-    return None if token is None else f"{settings.address}/sign-in/link#{token}"
+    return None if token is None else settings.sign_in_link(token)
 
 
 def _tell(settings: ServerSettings, link: str | None) -> None:

@@ -133,12 +133,14 @@ def link(
     as_json: JsonOption = False,
 ) -> None:
     """Print a link with which a user can sign in once, and then set a password. Older ones end."""
+    from meritfair.web.settings import sign_in_link
+
     if not 1 <= hours <= 24 * 30:
         raise InputError(f"--hours must be between 1 and 720, got {hours}")
     if not url.startswith(("http://", "https://")):
         raise InputError(f"--url must begin with http:// or https://, got {url!r}")
     users = open_users(store)
-    address = link_address(url, users.link(name, by=by, hours=hours))
+    address = sign_in_link(url, users.link(name, by=by, hours=hours))
     if as_json:
         print_json({"name": users.get(name).name, "link": address, "hours": hours})
         return
@@ -168,11 +170,6 @@ def open_users(store: str | None) -> Users:
             "--store names another"
         )
     return Users(Store(store))
-
-
-def link_address(url: str, token: str) -> str:
-    """Return a one-time link: the token is behind #, which browsers do not send, so that no log has it."""
-    return f"{url.rstrip('/')}/sign-in/link#{token}"
 
 
 def in_words(roles: Mapping[str, Role]) -> str:

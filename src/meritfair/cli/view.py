@@ -38,9 +38,9 @@ def view(
     if any(find_spec(library) is None for library in ("fastapi", "uvicorn", "babel", "jinja2")):
         raise MissingExtraError("meritfair view", "web")
     from meritfair.web.viewer.app import create_viewer
-    from meritfair.web.viewer.serving import address_of, listen, serve
+    from meritfair.web.viewer.serving import address_of, listen_here, serve
 
     app = create_viewer(folder)
-    with listen(host, port) as listening:
+    with listen_here(host, port) as listening:
         say(f"{folder} is shown at {address_of(listening)} (Ctrl-C ends it)")
         serve(app, listening, browser=not no_browser)

@@ -131,9 +131,12 @@ def signed_in(role: Role | None = None) -> Any:
 
 def role_word(role: Role) -> str:
     """Return what a role is called."""
-    return {Role.VIEWER: _("viewer"), Role.AUDITOR: _("auditor"), Role.COORDINATOR: _("coordinator")}.get(
-        role, _("admin")
-    )
+    return {
+        Role.VIEWER: _("viewer"),
+        Role.AUDITOR: _("auditor"),
+        Role.COORDINATOR: _("coordinator"),
+        Role.ADMIN: _("admin"),
+    }[role]
 
 
 def is_api(request: Request) -> bool:

@@ -21,7 +21,6 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from meritfair.core.errors import InputError
 from meritfair.web.processes import FINISH_SECONDS, Tls, answer, work
 from meritfair.web.settings import ServerSettings
 
@@ -29,34 +28,7 @@ _SPAWN = multiprocessing.get_context("spawn")
 _LONGEST_WAIT = 30.0  # seconds until a process that keeps dying is started again
 _LONG = 60.0  # seconds after which its death has another reason than its start
 _GRACE = 5  # seconds that processes have for what comes after their last request
-_PORTS = 20  # that are tried, one after the other
 _log = logging.getLogger("meritfair.web")
-
-
-def listen(host: str, port: int, *, next_free: bool = False) -> socket.socket:
-    """Return a socket that listens; with `next_free` on one of the next ports if this one is taken."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError:
-        raise InputError(f"--host must be an address of this machine, got {host!r}") from None
-    last = min(port + _PORTS, 65_536) if next_free and port else port + 1
-    for each in range(port, last):
-        made = socket.socket(family, kind, protocol)
-        try:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.bind((address[0], each, *address[2:]))
-            made.listen(2048)
-            return made
-        except OSError as error:
-            made.close()
-            if each == last - 1:
-                raise InputError(_no_port(host, port, last - 1, error)) from None
-    raise AssertionError("there is no port")
-
-
-def _no_port(host: str, first: int, last: int, error: OSError) -> str:
-    which = f"port {first}" if first == last else f"none of the ports {first} to {last}"
-    return f"cannot listen on {host}, {which} ({error.strerror}): is a server running already? --port names another"
 
 
 @dataclass

@@ -51,6 +51,10 @@ class ServerSettings:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.url.rstrip("/") or f"http://{host}:{self.port}"
 
+    def sign_in_link(self, token: str) -> str:
+        """Return a one-time link."""
+        return sign_in_link(self.address, token)
+
     @property
     def secure(self) -> bool:
         """Whether people reach it by https."""
@@ -61,3 +65,8 @@ class ServerSettings:
         """The names of hosts by which it may be asked: others are a trick of a foreign page."""
         own = (urlsplit(self.address).hostname or "", self.host)
         return tuple(dict.fromkeys(each for each in (*own, "127.0.0.1", "localhost", "::1") if each))
+
+
+def sign_in_link(address: str, token: str) -> str:
+    """Return a one-time link: the token is behind #, which browsers do not send, so that no log has it."""
+    return f"{address.rstrip('/')}/sign-in/link#{token}"

@@ -9,7 +9,6 @@ so there it takes a token, of any role.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import time
 from collections import Counter
@@ -25,6 +24,7 @@ from meritfair.programme.reading import Reader
 from meritfair.web.access import Credentials, caller_of_token
 from meritfair.web.api.openapi import problems
 from meritfair.web.frame import frame_of
+from meritfair.web.listening import is_loopback
 from meritfair.web.logs import method_of, route_of
 from meritfair.web.settings import ServerSettings
 
@@ -150,9 +150,4 @@ def get_metrics(request: Request, credentials: Credentials) -> Response:
 
 def _is_local(request: Request, settings: ServerSettings) -> bool:
     """Return whether a request comes from the server's own machine, and surely not through a proxy."""
-    if settings.url or request.client is None:
-        return False
-    try:
-        return ipaddress.ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False
+    return not settings.url and request.client is not None and is_loopback(request.client.host)

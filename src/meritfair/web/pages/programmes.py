@@ -9,10 +9,9 @@ from fastapi import APIRouter, Form
 from starlette.responses import Response
 
 from meritfair.core.errors import InputError
-from meritfair.core.language import _, ngettext
+from meritfair.core.language import _
 from meritfair.model.rules import Rules
 from meritfair.programme.settings import FLOOR
-from meritfair.programme.state import COMMITTED, OPEN
 from meritfair.programme.status import Status
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, signed_in
@@ -31,23 +30,6 @@ class ProgrammeCard:
     role: Role
 
 
-def next_step(status: Status) -> str:
-    """Return what to do next, in words."""
-    if status.ended:
-        return _("The programme has ended.")
-    if status.enrolled == 0:
-        return _("Enrol the people who take part.")
-    if status.phase == COMMITTED:
-        return _("Round {number} waits for its public value.").format(number=status.round)
-    if status.phase == OPEN:
-        missing = status.drawn - status.reported
-        if not missing:
-            return _("Everyone is reported: close round {number}.").format(number=status.round)
-        text = ngettext("Report on {n} person of round {number}.", "Report on {n} people of round {number}.", missing)
-        return text.format(n=missing, number=status.round)
-    return _("Draw round {number}.").format(number=status.round + 1)
-
-
 @router.get("/")
 def start(here: Annotated[Here, signed_in()]) -> Response:
     """Lead to the programme, if there is one only; otherwise to all of them."""
@@ -62,7 +44,7 @@ def show_programmes(here: Annotated[Here, signed_in()]) -> Response:
     cards = [
         ProgrammeCard(here.frame.reader.look(name).status, role) for name, role in roles.items() if role is not None
     ]
-    return page(here, "programmes.html", cards=cards, next_step=next_step)
+    return page(here, "programmes.html", cards=cards)
 
 
 def _names(here: Here) -> list[str]:

@@ -15,7 +15,7 @@ from meritfair.core.errors import InputError
 from meritfair.core.language import _
 from meritfair.programme.user_rows import LINK_HOURS
 from meritfair.programme.users import EVERYWHERE, LogLine, Role
-from meritfair.web.access import Here, signed_in
+from meritfair.web.access import Here, role_word, signed_in
 from meritfair.web.pages.me import days_of
 from meritfair.web.rendering import page
 
@@ -85,8 +85,8 @@ def make_link(here: Admin, name: Name) -> Response:
         token = here.frame.users.link(name, by=here.by)
     except InputError as error:
         return _page(here, str(error), 422)
-    address = f"{here.frame.settings.address}/sign-in/link#{token}"
-    return _page(here, link=address, link_name=here.frame.users.get(name).name, hours=LINK_HOURS)
+    link = here.frame.settings.sign_in_link(token)
+    return _page(here, link=link, link_name=here.frame.users.get(name).name, hours=LINK_HOURS)
 
 
 @router.post("/users/tokens")
@@ -152,13 +152,7 @@ def in_words(line: LogLine) -> str:
 
 def _roles_in_words(detail: str) -> str:
     """Return roles as the log has them, such as ``viewer in *, admin in clinic``, in the reader's language."""
-    words = {
-        "none": _("no role"),
-        "viewer": _("viewer"),
-        "auditor": _("auditor"),
-        "coordinator": _("coordinator"),
-        "admin": _("admin"),
-    }
+    words = {"none": _("no role"), **{role.word: role_word(role) for role in Role}}
     said = []
     for part in detail.split(", "):
         word, found, programme = part.partition(" in ")

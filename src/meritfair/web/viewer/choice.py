@@ -55,7 +55,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """What is shown.
 
     Attributes
@@ -82,7 +82,7 @@ class Choice:
         return urlencode([*fields, *(("policy", each.policy) for each in self.shown), *regret])
 
 
-def choose(wording: Wording, asked: Query) -> Choice:
+def choose(wording: Wording, asked: Query) -> Selection:
     """Return what a query asks for, or comes closest to it."""
     left, fields = list(wording.settings), []
     texts = {setting: dict(zip(wording.varying, wording.texts(setting), strict=True)) for setting in left}
@@ -98,7 +98,7 @@ def choose(wording: Wording, asked: Query) -> Choice:
     wanted = set(asked.getlist("policy"))
     shown = tuple(each for each in left if each.policy in wanted) or tuple(left[:MOST])
     regret = asked.get("regret", "")
-    return Choice(tuple(fields), tuple(left), shown, regret if regret in REGRETS else REGRETS[0])
+    return Selection(tuple(fields), tuple(left), shown, regret if regret in REGRETS else REGRETS[0])
 
 
 def _pick(name: str, options: tuple[str, ...], possible: tuple[str, ...], wanted: str) -> Field:

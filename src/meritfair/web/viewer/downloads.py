@@ -25,7 +25,7 @@ from meritfair.lab.results import Results
 from meritfair.lab.side_by_side import REGRETS, SideBySide, side_by_side
 from meritfair.lab.spec import Setting
 from meritfair.simulation.bootstrap import interval_row
-from meritfair.web.viewer.choice import Choice
+from meritfair.web.viewer.choice import Selection
 
 PICTURES = {"svg": "image/svg+xml", "png": "image/png"}
 TABLES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
@@ -34,7 +34,7 @@ _DRAWING = Lock()  # the style of figures is one for the whole process
 
 
 @lru_cache(maxsize=16)  # results are the same value for as long as nothing has changed
-def picture(results: Results, choice: Choice, figure: str, kind: str, *, narrow: bool = False) -> bytes:
+def picture(results: Results, choice: Selection, figure: str, kind: str, *, narrow: bool = False) -> bytes:
     """Return a figure, ``regret``, ``exposure`` or ``benefit``, as a file of one of `PICTURES`; narrow, for a phone."""
     shown = side_by_side(results.outcomes, _there(results, choice.shown))
     metadata = {"Date": None} if kind == "svg" else None

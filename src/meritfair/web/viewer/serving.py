@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
 import sys
@@ -14,47 +13,25 @@ import uvicorn
 from fastapi import FastAPI
 
 from meritfair.core.errors import InputError
+from meritfair.web.listening import is_loopback, listen
 
-_USUAL = range(8000, 8100)  # where a free port is looked for
+_USUAL = 8000  # the port from which on a free one is looked for
 _MOMENT = 0.5  # seconds until the browser is opened
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on this machine alone; port 0 is a free one, near 8000 if there is.
-
-    An InputError names an address that other machines could reach, or a port that is taken.
-    """
-    check_loopback(host)
-    address = "127.0.0.1" if host == "localhost" else host
-    for each in (*_USUAL, 0) if port == 0 else (port,):
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            made.bind((address, each))
-            made.listen()
-        except OSError as error:
-            made.close()
-            problem = error
-        else:
-            return made
-    raise InputError(f"port {port} on {host} cannot be used: {problem.strerror or problem}")
-
-
-def check_loopback(host: str) -> None:
-    """Refuse an address that other machines could reach.
+def listen_here(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on this machine alone; port 0 is a free one near 8000.
 
     Examples
     --------
-    >>> check_loopback("0.0.0.0")
+    >>> listen_here("0.0.0.0", 0)
     Traceback (most recent call last):
     ...
-    meritfair.core.errors.InputError: host must be this machine itself (127.0.0.1, ::1 or localhost), got '0.0.0.0'
+    meritfair.core.errors.InputError: --host must be this machine itself (127.0.0.1, ::1 or localhost), got '0.0.0.0'
     """
-    with suppress(ValueError):
-        if host == "localhost" or ipaddress.ip_address(host).is_loopback:
-            return
-    raise InputError(f"host must be this machine itself (127.0.0.1, ::1 or localhost), got {host!r}")
+    if not is_loopback(host):
+        raise InputError(f"--host must be this machine itself (127.0.0.1, ::1 or localhost), got {host!r}")
+    return listen("127.0.0.1" if host == "localhost" else host, port or _USUAL, next_free=not port)
 
 
 def address_of(listening: socket.socket) -> str:

@@ -12,7 +12,7 @@ from meritfair.lab.side_by_side import BENEFIT, REGRETS, SideBySide, side_by_sid
 from meritfair.lab.spec import Setting
 from meritfair.model.rules import budget_text
 from meritfair.web.rendering import number
-from meritfair.web.viewer.choice import Choice
+from meritfair.web.viewer.choice import Selection
 from meritfair.web.viewer.contents import Contents
 from meritfair.web.viewer.tables import (
     FigureTable,
@@ -27,7 +27,7 @@ _SIGNS = {"holds": ("good", "✓"), "does not hold": ("bad", "✗")}
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownFigure:
     """A figure of a page, with its table."""
 
     name: str
@@ -81,7 +81,7 @@ def _span(values: Iterable[int]) -> str:
     return _("{low} to {high}").format(low=number(several[0]), high=number(several[-1]))
 
 
-def comparison_values(now: Contents, choice: Choice, sort: str, *, descending: bool) -> dict[str, Any]:
+def comparison_values(now: Contents, choice: Selection, sort: str, *, descending: bool) -> dict[str, Any]:
     """Return what policies did on the problem that was picked."""
     found = now.results.outcomes
     there = [each for each in choice.shown if each in found]
@@ -108,25 +108,25 @@ def comparison_values(now: Contents, choice: Choice, sort: str, *, descending: b
     }
 
 
-def _figures(shown: SideBySide, regret: str) -> tuple[Shown, ...]:
+def _figures(shown: SideBySide, regret: str) -> tuple[ShownFigure, ...]:
     benefit = shown.reward == BENEFIT
     upward = _("intervention benefit") if benefit else _("the share of arms in the good state")
     why = "" if benefit else " " + _("For the intervention benefit, the sweep needs the policies none and whittle.")
     words = _("Further left is fairer, further up is better: {upward}. No policy on the grey line is beaten in both.")
     return (
-        Shown(
+        ShownFigure(
             "regret",
             _("{regret} by episode").format(regret=measure_label(regret)),
             _("Added up over episodes: mean over runs, with 95 % intervals. A line that bends becomes fairer."),
             regret_table(shown, regret),
         ),
-        Shown(
+        ShownFigure(
             "exposure",
             _("Exposure by arm"),
             _("Probability of a pull at a step, arms from least to most benefit. Black: the fair exposure."),
             exposure_table(shown),
         ),
-        Shown("benefit", _("Benefit and fairness"), words.format(upward=upward) + why, benefit_table(shown)),
+        ShownFigure("benefit", _("Benefit and fairness"), words.format(upward=upward) + why, benefit_table(shown)),
     )
 
 

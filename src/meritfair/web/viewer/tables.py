@@ -39,7 +39,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class PageTable:
+class ResultTable:
     """A table of results: what it has, its columns, and its rows."""
 
     caption: str
@@ -47,7 +47,7 @@ class PageTable:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def policy_table(shown: SideBySide, names: Sequence[str], sort: str, *, descending: bool) -> PageTable:
+def policy_table(shown: SideBySide, names: Sequence[str], sort: str, *, descending: bool) -> ResultTable:
     """Return a row for each policy on one problem."""
     known = [BENEFIT, *names] if shown.references else list(names)
     texts = {policy: {"policy": policy} for policy in shown.measures}
@@ -56,7 +56,7 @@ def policy_table(shown: SideBySide, names: Sequence[str], sort: str, *, descendi
     return _table(texts, runs, shown.measures, known, sort, descending=descending, caption=caption)
 
 
-def setting_table(results: Results, wording: Wording, sort: str, *, descending: bool) -> PageTable:
+def setting_table(results: Results, wording: Wording, sort: str, *, descending: bool) -> ResultTable:
     """Return a row for each setting of a sweep."""
     texts = {each: dict(zip(wording.varying, wording.texts(each), strict=True)) for each in results.outcomes}
     runs = {each: len(found.runs) for each, found in results.outcomes.items()}
@@ -73,7 +73,7 @@ def _table(
     *,
     descending: bool,
     caption: str,
-) -> PageTable:
+) -> ResultTable:
     """Return a row for each key: its texts, how many runs it has, and its measures of these names."""
     fields: list[str] = list(next(iter(texts.values()), {}))
     columns = [
@@ -91,7 +91,7 @@ def _table(
     how = "descending" if descending else "ascending"
     headings = tuple(Heading(name, label, numeric, how if name == sort else "") for name, label, numeric in columns)
     rows = [(*map(Cell, texts[k].values()), Cell(number(runs[k])), *_cells(measures[k], names)) for k in keys]
-    return PageTable(caption, headings, tuple(rows))
+    return ResultTable(caption, headings, tuple(rows))
 
 
 def _in_order(values: Mapping[_Key, str | float], *, descending: bool) -> list[_Key]:
