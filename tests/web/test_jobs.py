@@ -215,6 +215,14 @@ def test_too_many_that_wait_are_refused(resting: Jobs, monkeypatch: pytest.Monke
     assert resting.ask("whatif", "calls", {"budgets": [1]}).id == first.id
 
 
+def test_many_of_one_kind_leave_room_for_others(resting: Jobs) -> None:
+    for budget in range(1, jobs.MOST_ALIKE + 1):
+        resting.ask("whatif", "calls", {"budgets": [budget]})
+    with pytest.raises(InputError, match="10 other things are waiting"):
+        resting.ask("whatif", "calls", {"budgets": [100]})
+    assert resting.ask("verify", "calls", {"heads": []}).state == "waiting"
+
+
 def test_results_are_forgotten_with_a_person(asking: Jobs) -> None:
     job = asking.ask("report", "calls", now=True)
     assert asking.path(job).exists()

@@ -29,6 +29,7 @@ from meritfair.web.job_worker import Worker
 from meritfair.web.settings import ServerSettings
 
 MOST_WAITING = 30
+MOST_ALIKE = 10  # of one kind of one programme, so that nobody keeps all others waiting
 _IDLE = 30.0  # seconds after which a thread without work ends
 
 
@@ -78,7 +79,7 @@ class Jobs:
         if there is not None and (there.state != "failed" or not again):
             job = there
         else:
-            self._check_room()
+            self._check_room(job)
             self._files.add(job)
         if job.state != "waiting":
             return job
@@ -119,10 +120,11 @@ class Jobs:
             id_, kind, programme, head, identity=identity, arguments=arguments, entries=entries, asked=time.time()
         )
 
-    def _check_room(self) -> None:
-        waiting = sum(each.state == "waiting" for each in self._files.all())
-        if waiting >= MOST_WAITING:
-            raise InputError(f"{waiting} other things are waiting to be worked out: try again in a few minutes")
+    def _check_room(self, job: Job) -> None:
+        waiting = [each for each in self._files.all() if each.state == "waiting"]
+        alike = sum((each.kind, each.identity) == (job.kind, job.identity) for each in waiting)
+        if len(waiting) >= MOST_WAITING or alike >= MOST_ALIKE:
+            raise InputError(f"{len(waiting)} other things are waiting to be worked out: try again in a few minutes")
 
     def _begin(self) -> None:
         """Let the thread know that there is work, if there is no process for it."""
