@@ -129,6 +129,14 @@ def signed_in(role: Role | None = None) -> Any:
     return Depends(NeedsSignIn(role))
 
 
+Viewer = Annotated[Here, needs(Role.VIEWER)]
+Auditor = Annotated[Here, needs(Role.AUDITOR)]
+Coordinator = Annotated[Here, needs(Role.COORDINATOR)]
+Admin = Annotated[Here, needs(Role.ADMIN)]
+Someone = Annotated[Here, signed_in()]  # outside of programmes
+AdminOfAll = Annotated[Here, signed_in(Role.ADMIN)]
+
+
 def role_word(role: Role) -> str:
     """Return what a role is called."""
     return {

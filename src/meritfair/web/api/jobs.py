@@ -15,7 +15,7 @@ from meritfair.core.errors import MeritfairError
 from meritfair.core.json_values import finite
 from meritfair.core.language import current
 from meritfair.programme.users import Role
-from meritfair.web.access import Here, needs
+from meritfair.web.access import Auditor, Here, Viewer
 from meritfair.web.api.bodies import body
 from meritfair.web.api.request_models import Heads, WhatIfIn
 from meritfair.web.api.response_models import AuditOut, EffectOut, JobOut
@@ -45,7 +45,7 @@ class FailedError(MeritfairError):
 
 
 @router.get("/audit", operation_id="audit", summary="Audit", response_model=AuditOut, responses=_LATER)
-def audit(here: Annotated[Here, needs(Role.VIEWER)]) -> Any:
+def audit(here: Viewer) -> Any:
     """Return for a board whether the programme was fair: due, given, drawn and reached, accounts, waits, effect.
 
     Viewers are told sums only; auditors also which waits were the least likely, by number.
@@ -55,7 +55,7 @@ def audit(here: Annotated[Here, needs(Role.VIEWER)]) -> Any:
 
 
 @router.get("/effect", operation_id="effect", summary="Effect", response_model=EffectOut, responses=_LATER)
-def effect(here: Annotated[Here, needs(Role.VIEWER)]) -> Any:
+def effect(here: Viewer) -> Any:
     """Return whether being drawn helps, with its interval, and what was learned of benefits."""
     job = _ask(here, "report")
     if job.result is None:
@@ -67,13 +67,13 @@ def effect(here: Annotated[Here, needs(Role.VIEWER)]) -> Any:
 @router.post(
     "/verifications", operation_id="verify", summary="Verify the ledger", response_model=JobOut, responses=_LATER
 )
-def verify(here: Annotated[Here, needs(Role.AUDITOR)], given: Annotated[Heads, body(Heads, optional=True)]) -> Any:
+def verify(here: Auditor, given: Annotated[Heads, body(Heads, optional=True)]) -> Any:
     """Check the whole ledger: its chain, every draw, and that exposures follow from what was recorded."""
     return _answer(here, _ask(here, "verify", {"heads": given.heads}))
 
 
 @router.post("/exports", operation_id="export", summary="Export the ledger", response_model=JobOut, responses=_LATER)
-def export(here: Annotated[Here, needs(Role.AUDITOR)]) -> Any:
+def export(here: Auditor) -> Any:
     """Make an anonymous export, with which anyone can check the ledger and nobody can tell who is who.
 
     Exports with ids and the secret are for the command line on the server.
@@ -82,13 +82,13 @@ def export(here: Annotated[Here, needs(Role.AUDITOR)]) -> Any:
 
 
 @router.post("/whatif", operation_id="what_if", summary="What if", response_model=JobOut, responses=_LATER)
-def what_if(here: Annotated[Here, needs(Role.VIEWER)], given: Annotated[WhatIfIn, body(WhatIfIn)]) -> Any:
+def what_if(here: Viewer, given: Annotated[WhatIfIn, body(WhatIfIn)]) -> Any:
     """Return what other budgets would do in the next rounds, for people like those that are enrolled."""
     return _answer(here, _ask(here, "whatif", given.model_dump()))
 
 
 @router.get("/jobs/{job}", operation_id="get_job", summary="How far long work is", response_model=JobOut)
-def get_job(here: Annotated[Here, needs(Role.VIEWER)], job: JobId) -> Any:
+def get_job(here: Viewer, job: JobId) -> Any:
     """Return how far long work is and, when it is done, its result."""
     return _shown(here, _find(here, job))
 
@@ -102,7 +102,7 @@ def get_job(here: Annotated[Here, needs(Role.VIEWER)], job: JobId) -> Any:
         200: {"content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in MEDIA_TYPES.values()}}
     },
 )
-def get_job_file(here: Annotated[Here, needs(Role.AUDITOR)], job: JobId) -> Response:
+def get_job_file(here: Auditor, job: JobId) -> Response:
     """Return the file that was made.
 
     Of an export it is a zip with the ledger and a verifier of its own, of an audit a table of everyone, by number.

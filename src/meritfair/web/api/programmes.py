@@ -16,7 +16,7 @@ from meritfair.programme.programme import Programme
 from meritfair.programme.reporting import Receipt
 from meritfair.programme.settings import FLOOR, RECOMMENDED, Part, Settings, Trial
 from meritfair.programme.users import Role
-from meritfair.web.access import Here, signed_in
+from meritfair.web.access import Here, Someone
 from meritfair.web.api.bodies import body
 from meritfair.web.api.dependencies import Changing, Creating, Looking, changes, looks
 from meritfair.web.api.request_models import ArmIn, NewProgramme, RulesIn, SettingsChange
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/api/v1/programmes", tags=["programmes"])
 
 
 @router.get("", operation_id="list_programmes", summary="List programmes")
-def list_programmes(here: Annotated[Here, signed_in()]) -> ProgrammeList:
+def list_programmes(here: Someone) -> ProgrammeList:
     """Return the programmes in which you have a role, with what to do next in each."""
     found = []
     for name in here.frame.reader.names():

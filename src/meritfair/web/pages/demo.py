@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from meritfair.core.language import _
 from meritfair.programme import live_demo
+from meritfair.web.access import Coordinator
 from meritfair.web.pages.responses import go
-from meritfair.web.pages.rounds import Coordinator
 
 router = APIRouter()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -13,14 +13,13 @@ from meritfair.core.language import _, current
 from meritfair.core.texts import to_spreadsheet
 from meritfair.programme.reading import Snapshot
 from meritfair.programme.users import Role
-from meritfair.web.access import Here, needs
+from meritfair.web.access import Here, Viewer
 from meritfair.web.charts import Chart, Curve
 from meritfair.web.pages.jobs import Work, work_of
 from meritfair.web.pages.responses import go
 from meritfair.web.rendering import group_word, number, page, signed
 
 router = APIRouter()
-Viewer = Annotated[Here, needs(Role.VIEWER)]
 _COLUMNS = ("group", "people", "rounds", "due", "given", "drawn", "reached", "not_reached", "not_reported", "overrides")
 
 

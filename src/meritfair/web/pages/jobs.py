@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import FileResponse
@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from meritfair.core.language import _, current
 from meritfair.programme.users import Role
-from meritfair.web.access import Here, needs
+from meritfair.web.access import Here, Viewer
 from meritfair.web.job_files import Job
 from meritfair.web.job_kinds import ROLES
 from meritfair.web.pages.responses import is_htmx
@@ -19,7 +19,6 @@ from meritfair.web.pages.whatif import whatif_chart
 from meritfair.web.rendering import part
 
 router = APIRouter()
-Viewer = Annotated[Here, needs(Role.VIEWER)]
 _SMALL = 4000  # people times rounds of which a report is made in a blink
 
 

@@ -11,8 +11,7 @@ from starlette.responses import Response
 
 from meritfair.core.errors import InputError
 from meritfair.core.language import _
-from meritfair.programme.users import Role
-from meritfair.web.access import Here, needs
+from meritfair.web.access import Here, Viewer
 from meritfair.web.charts import Chart, Curve
 from meritfair.web.job_files import Job
 from meritfair.web.job_kinds import MOST_ROUNDS
@@ -22,7 +21,6 @@ from meritfair.web.pages.whatif import whatif_chart
 from meritfair.web.rendering import number, page, signed
 
 router = APIRouter()
-Viewer = Annotated[Here, needs(Role.VIEWER)]
 _MOST_BUDGETS = 6
 
 

@@ -6,21 +6,19 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Query
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from meritfair.core.errors import InputError
 from meritfair.core.language import _
 from meritfair.programme.reading import EntryLine, Snapshot
 from meritfair.programme.users import Role
-from meritfair.web.access import Here, needs
+from meritfair.web.access import Auditor, Viewer
+from meritfair.web.pages.forms import Text
 from meritfair.web.pages.responses import go
 from meritfair.web.rendering import page
 
 router = APIRouter()
-Viewer = Annotated[Here, needs(Role.VIEWER)]
-Auditor = Annotated[Here, needs(Role.AUDITOR)]
-Text = Annotated[str, Form(max_length=200)]
 PAGE = 25
 _AT_ONCE = 1000
 

@@ -11,12 +11,11 @@ from starlette.responses import Response
 from meritfair.core.errors import InputError
 from meritfair.core.language import _
 from meritfair.programme.users import Role, Token
-from meritfair.web.access import COOKIE, VISITOR, Here, signed_in
+from meritfair.web.access import COOKIE, VISITOR, Here, Someone
 from meritfair.web.pages.sign_in import with_session, without_session
 from meritfair.web.rendering import page
 
 router = APIRouter()
-Someone = Annotated[Here, signed_in()]
 LONGEST_DAYS = 3650
 
 

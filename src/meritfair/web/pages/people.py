@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Annotated, Any
+from urllib.parse import parse_qs, urlsplit
 
 from fastapi import APIRouter, Depends, Form, Query
 from starlette.requests import Request
@@ -13,9 +14,9 @@ from meritfair.core.errors import InputError
 from meritfair.core.language import _
 from meritfair.programme.inputs import People
 from meritfair.programme.listing import PeopleQuery
-from meritfair.web.access import Here
-from meritfair.web.pages.responses import go, is_htmx, new_key, said
-from meritfair.web.pages.rounds import Auditor, Coordinator, Text
+from meritfair.web.access import Auditor, Coordinator, Here
+from meritfair.web.pages.forms import Text, new_key
+from meritfair.web.pages.responses import go, is_htmx, said
 from meritfair.web.rendering import page, path
 
 router = APIRouter()
@@ -127,8 +128,6 @@ def set_standing(here: Coordinator, request: Request, id: Text, action: Text, ke
 
 def _asked_before(request: Request) -> PeopleQuery:
     """Return the query of the page from which something was sent."""
-    from urllib.parse import parse_qs, urlsplit
-
     try:
         sent = parse_qs(urlsplit(request.headers.get("hx-current-url", "")).query)
     except ValueError:  # which is no address

@@ -14,18 +14,14 @@ from meritfair.programme.inputs import People
 from meritfair.programme.showing.person import PersonReport
 from meritfair.programme.showing.person_history import Correction, PersonRound
 from meritfair.programme.showing.person_words import last_round, paragraphs
-from meritfair.programme.users import Role
-from meritfair.web.access import Here, needs
+from meritfair.web.access import Admin, Auditor, Coordinator, Here
 from meritfair.web.charts import Chart, Curve
-from meritfair.web.pages.responses import go, new_key
+from meritfair.web.pages.forms import Text, new_key
+from meritfair.web.pages.responses import go
 from meritfair.web.pages.round_view import corrected
 from meritfair.web.rendering import page, percent, signed
 
 router = APIRouter()
-Auditor = Annotated[Here, needs(Role.AUDITOR)]
-Coordinator = Annotated[Here, needs(Role.COORDINATOR)]
-Admin = Annotated[Here, needs(Role.ADMIN)]
-Text = Annotated[str, Form(max_length=2000)]
 _ADDRESS = "/p/{programme}/people/{number}"
 
 

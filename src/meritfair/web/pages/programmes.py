@@ -14,12 +14,12 @@ from meritfair.model.rules import Rules
 from meritfair.programme.settings import FLOOR
 from meritfair.programme.status import Status
 from meritfair.programme.users import Role
-from meritfair.web.access import Here, signed_in
+from meritfair.web.access import AdminOfAll, Here, Someone
+from meritfair.web.pages.forms import Text
 from meritfair.web.pages.responses import go
 from meritfair.web.rendering import page
 
 router = APIRouter()
-Text = Annotated[str, Form(max_length=2000)]
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class ProgrammeCard:
 
 
 @router.get("/")
-def start(here: Annotated[Here, signed_in()]) -> Response:
+def start(here: Someone) -> Response:
     """Lead to the programme, if there is one only; otherwise to all of them."""
     names = _names(here)
     return go(here, "p", names[0]) if len(names) == 1 else go(here, "programmes")
 
 
 @router.get("/programmes")
-def show_programmes(here: Annotated[Here, signed_in()]) -> Response:
+def show_programmes(here: Someone) -> Response:
     """Show all programmes that the caller may see."""
     roles = {name: here.caller.role_in(name) for name in _names(here)}
     cards = [
@@ -52,14 +52,14 @@ def _names(here: Here) -> list[str]:
 
 
 @router.get("/new")
-def ask_for_programme(here: Annotated[Here, signed_in(Role.ADMIN)]) -> Response:
+def ask_for_programme(here: AdminOfAll) -> Response:
     """Ask for the settings of a new programme."""
     return page(here, "new_programme.html", floor=FLOOR)
 
 
 @router.post("/new")
 def create_programme(
-    here: Annotated[Here, signed_in(Role.ADMIN)],
+    here: AdminOfAll,
     name: Text,
     budget: Annotated[int, Form(ge=1)] = 1,
     floor: Annotated[float, Form(ge=0, le=1)] = FLOOR,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 from fastapi.responses import RedirectResponse
@@ -27,11 +26,6 @@ def go(here: Here, *parts: Any, **query: Any) -> Response:
     if is_htmx(here):
         return Response(status_code=204, headers={"HX-Redirect": target})
     return RedirectResponse(target, 303)
-
-
-def new_key() -> str:
-    """Return a key that a form is sent with: sent twice, it has one effect."""
-    return secrets.token_urlsafe(12)
 
 
 def said(code: str, n: int = 0) -> str:

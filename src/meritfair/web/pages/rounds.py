@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Query
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from meritfair.core.errors import InputError
@@ -13,54 +13,38 @@ from meritfair.programme.inputs import Outcomes
 from meritfair.programme.listing import PeopleQuery
 from meritfair.programme.state import OPEN
 from meritfair.programme.users import Role
-from meritfair.web.access import Here, needs
-from meritfair.web.pages.responses import go, is_htmx, new_key, said
+from meritfair.web.access import Auditor, Coordinator, Here, Viewer
+from meritfair.web.pages.forms import Text, new_key, parse_ids, parse_whole
+from meritfair.web.pages.responses import go, is_htmx, said
 from meritfair.web.pages.round_view import RoundState, corrected, outcome_words, round_page, round_state, tapped
 from meritfair.web.rendering import page, part
 
 router = APIRouter()
-Auditor = Annotated[Here, needs(Role.AUDITOR)]
-Coordinator = Annotated[Here, needs(Role.COORDINATOR)]
-Text = Annotated[str, Form(max_length=2000)]
 _MOST_NEWS = 500  # entries that a page looks back at most, to say who did what meanwhile
 
 
 @router.get("/p/{programme}")
-def show_programme(here: Annotated[Here, needs(Role.VIEWER)]) -> Response:
+def show_programme(here: Viewer) -> Response:
     """Lead to what matters first: the round or, for those who see sums only, fairness."""
     return go(here, "p", here.name, "round" if here.may(Role.AUDITOR) else "fairness")
 
 
 @router.get("/p/{programme}/round")
+@router.get("/p/{programme}/round/{number}")
 def show_round(
     here: Auditor,
+    number: int | None = None,
     staff: str = "",
     missing: bool = False,
     start: Annotated[int, Query(ge=0)] = 0,
     did: str = "",
     n: int = 0,
 ) -> Response:
-    """Show the last round, or what to do before the first."""
+    """Show a round; without a number the last one, or what to do before the first."""
     look = here.look()
-    if not look.status.round:
+    if number is None and not look.status.round:
         return page(here, "first_round.html", look=look, draw_key=new_key(), said=said(did, n))
-    state = round_state(look)
-    view = round_page(state, staff=staff, only_missing=missing, start=start)
-    return page(here, "round.html", **_shown(state), view=view, said=said(did, n))
-
-
-@router.get("/p/{programme}/round/{number}")
-def show_past_round(
-    here: Auditor,
-    number: int,
-    staff: str = "",
-    missing: bool = False,
-    start: Annotated[int, Query(ge=0)] = 0,
-    did: str = "",
-    n: int = 0,
-) -> Response:
-    """Show one round."""
-    state = round_state(here.look(), number)
+    state = round_state(look, number)
     view = round_page(state, staff=staff, only_missing=missing, start=start)
     return page(here, "round.html", **_shown(state), view=view, said=said(did, n))
 
@@ -175,21 +159,11 @@ def draw_with_value(here: Coordinator, number: int, key: Text, value: Text) -> R
 def parse_budget(here: Here, budgets: list[str]) -> int | dict[str, int] | None:
     """Return the budget for one round as a form has it: one number for each part, empty for that of the settings."""
     parts = here.look().settings.parts
-    given: dict[str, int] = {}
-    for own, text in zip(parts, budgets, strict=False):
-        if not text.strip():
-            continue
-        if not text.strip().isdecimal():
-            raise InputError(_("budget must be a whole number, got {text}").format(text=repr(text.strip())))
-        given[own.name] = int(text)
+    typed = {own.name: parse_whole(_("budget"), text) for own, text in zip(parts, budgets, strict=False)}
+    given = {name: budget for name, budget in typed.items() if budget is not None}
     if not given:
         return None
     return given if len(parts) > 1 else next(iter(given.values()))
-
-
-def parse_ids(text: str) -> list[str]:
-    """Return ids that stand in lines of their own."""
-    return list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
 
 
 def draw_next(

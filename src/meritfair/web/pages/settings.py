@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Form, Query
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from meritfair.core.errors import InputError
@@ -17,20 +17,18 @@ from meritfair.programme.reading import Snapshot
 from meritfair.programme.settings import Part, Settings
 from meritfair.programme.showing.change_preview import ChangePreview
 from meritfair.programme.showing.happenings import differences
-from meritfair.programme.users import Role
-from meritfair.web.access import Here, needs
+from meritfair.web.access import Admin, Here, Viewer
 from meritfair.web.charts import Chart, Curve
 from meritfair.web.job_files import Job
-from meritfair.web.pages.responses import go, new_key
+from meritfair.web.pages.forms import Text, new_key, parse_number, parse_whole
+from meritfair.web.pages.responses import go
 from meritfair.web.pages.whatif import whatif_chart
 from meritfair.web.rendering import group_word, number, page, path, percent, signed
 
 router = APIRouter()
-Viewer = Annotated[Here, needs(Role.VIEWER)]
-Admin = Annotated[Here, needs(Role.ADMIN)]
-Text = Annotated[str, Form(max_length=2000)]
 _MANY = 20_000  # people for whom a plan of the next round takes a while
 _AHEAD = 26  # rounds that a what-if plays
+_LONGEST = 300  # characters of a field
 
 
 @dataclass(frozen=True)
@@ -62,54 +60,41 @@ class Wanted:
             part.name,
             budget=_cycle(self.budget),
             policy=self._policy(part),
-            floor=_number(_("floor"), self.floor),
-            rules=Rules(
-                _whole(_("cool-down"), self.cooldown, now.rules.cooldown),
-                _whole(_("warm-up"), self.warmup, now.rules.warmup),
-                bool(self.once),
-                bool(self.accrue),
-            ),
+            floor=parse_number(_("floor"), self.floor),
+            rules=self._rules(now.rules),
+        )
+
+    def _rules(self, now: Rules) -> Rules:
+        cooldown, warmup = parse_whole(_("cool-down"), self.cooldown), parse_whole(_("warm-up"), self.warmup)
+        return Rules(
+            now.cooldown if cooldown is None else cooldown,
+            now.warmup if warmup is None else warmup,
+            bool(self.once),
+            bool(self.accrue),
         )
 
     def _policy(self, part: Part) -> Any:
         if self.policy.strip() and self.policy.strip() != part.policy.name:
             return self.policy.strip()
-        slack = _number(_("slack"), self.slack)
+        slack = parse_number(_("slack"), self.slack)
         if slack is None or not isinstance(part.policy, MeritFair) or slack == part.policy.slack:
             return None
         return dataclasses.replace(part.policy, slack=slack)
 
 
-Short = Annotated[str, Query(max_length=300)]
-ShortField = Annotated[str, Form(max_length=300)]
+async def _wanted(request: Request) -> Wanted:
+    """Return what a form asks for, whether it stands in the address or was sent."""
+    sent = request.query_params if request.method == "GET" else await request.form()
+    typed: dict[str, str] = {}
+    for each in dataclasses.fields(Wanted):
+        value = sent.get(each.name, "")
+        if not isinstance(value, str) or len(value) > _LONGEST:
+            raise InputError(f"{each.name} must be a text of at most {_LONGEST} characters")
+        typed[each.name] = value
+    return Wanted(**typed)
 
 
-def _asked(
-    part: Short = "",
-    budget: Short = "",
-    floor: Short = "",
-    slack: Short = "",
-    policy: Short = "",
-    cooldown: Short = "",
-    warmup: Short = "",
-    once: Short = "",
-    accrue: Short = "",
-) -> Wanted:
-    return Wanted(part, budget, floor, slack, policy, cooldown, warmup, once, accrue)
-
-
-def _sent(
-    part: ShortField = "",
-    budget: ShortField = "",
-    floor: ShortField = "",
-    slack: ShortField = "",
-    policy: ShortField = "",
-    cooldown: ShortField = "",
-    warmup: ShortField = "",
-    once: ShortField = "",
-    accrue: ShortField = "",
-) -> Wanted:
-    return Wanted(part, budget, floor, slack, policy, cooldown, warmup, once, accrue)
+Asked = Annotated[Wanted, Depends(_wanted)]
 
 
 @router.get("/p/{programme}/settings")
@@ -119,13 +104,13 @@ def show_settings(here: Viewer, did: str = "") -> Response:
 
 
 @router.get("/p/{programme}/settings/preview")
-def preview(here: Admin, wanted: Annotated[Wanted, Depends(_asked)]) -> Response:
+def preview(here: Admin, wanted: Asked) -> Response:
     """Show what a change would do, before it is made."""
     return _preview(here, wanted)
 
 
 @router.post("/p/{programme}/settings/change")
-def change(here: Admin, wanted: Annotated[Wanted, Depends(_sent)], key: Text, reason: Text = "") -> Response:
+def change(here: Admin, wanted: Asked, key: Text, reason: Text = "") -> Response:
     """Enter a change of settings."""
     if not reason.strip():
         return _preview(here, wanted, _("A change needs a reason: it is kept in the ledger, with your name."))
@@ -301,20 +286,3 @@ def _cycle(text: str) -> list[int] | None:
     if not all(each.isdecimal() and len(each) < 10 for each in words):
         raise InputError(_("The number of calls is a whole number, such as 20, got {text}").format(text=repr(text)))
     return [int(each) for each in words] or None
-
-
-def _number(name: str, text: str) -> float | None:
-    if not text.strip():
-        return None
-    try:
-        return float(text.replace(",", "."))
-    except ValueError:
-        raise InputError(_("{name} must be a number, got {text}").format(name=name, text=repr(text))) from None
-
-
-def _whole(name: str, text: str, now: int) -> int:
-    if not text.strip():
-        return now
-    if not text.strip().isdecimal() or len(text) > 9:
-        raise InputError(_("{name} must be a whole number, got {text}").format(name=name, text=repr(text)))
-    return int(text)

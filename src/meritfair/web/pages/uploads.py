@@ -16,10 +16,11 @@ from meritfair.core.tables import Table
 from meritfair.programme.files import FromFile, locating, read_outcomes, read_people, read_states, the_round, write_list
 from meritfair.programme.inputs import Outcomes, People
 from meritfair.programme.reporting import Receipt
-from meritfair.web.access import Here
+from meritfair.web.access import Auditor, Coordinator, Here
+from meritfair.web.pages.forms import Text
 from meritfair.web.errors import MissingError
 from meritfair.web.pages.responses import go
-from meritfair.web.pages.rounds import Auditor, Coordinator, Text, draw_next
+from meritfair.web.pages.rounds import draw_next
 from meritfair.web.pending_uploads import KINDS, PendingUpload, PendingUploads
 from meritfair.web.rendering import page
 

@@ -15,25 +15,24 @@ from meritfair.core.errors import InputError
 from meritfair.core.language import _
 from meritfair.programme.user_rows import LINK_HOURS
 from meritfair.programme.users import EVERYWHERE, LogLine, Role
-from meritfair.web.access import Here, role_word, signed_in
+from meritfair.web.access import AdminOfAll, Here, role_word
 from meritfair.web.pages.me import days_of
 from meritfair.web.rendering import page
 
 router = APIRouter()
-Admin = Annotated[Here, signed_in(Role.ADMIN)]
 Name = Annotated[str, Form()]
 _SHOWN = 200  # lines of the log
 
 
 @router.get("/users")
-def show_users(here: Admin) -> HTMLResponse:
+def show_users(here: AdminOfAll) -> HTMLResponse:
     """Show all users."""
     return _page(here)
 
 
 @router.post("/users/add")
 def add_user(
-    here: Admin,
+    here: AdminOfAll,
     name: Name = "",
     role: Annotated[int, Form()] = int(Role.COORDINATOR),
     programme: Annotated[str, Form()] = EVERYWHERE,
@@ -48,7 +47,7 @@ def add_user(
 
 @router.post("/users/role")
 def set_role(
-    here: Admin,
+    here: AdminOfAll,
     name: Name,
     role: Annotated[int, Form()] = 0,
     programme: Annotated[str, Form()] = EVERYWHERE,
@@ -62,7 +61,7 @@ def set_role(
 
 
 @router.post("/users/disable")
-def disable_user(here: Admin, name: Name) -> Response:
+def disable_user(here: AdminOfAll, name: Name) -> Response:
     """Keep a user out."""
     try:
         here.frame.users.disable(name, by=here.by)
@@ -72,14 +71,14 @@ def disable_user(here: Admin, name: Name) -> Response:
 
 
 @router.post("/users/enable")
-def enable_user(here: Admin, name: Name) -> Response:
+def enable_user(here: AdminOfAll, name: Name) -> Response:
     """Let a user in again."""
     here.frame.users.enable(name, by=here.by)
     return RedirectResponse("/users", 303)
 
 
 @router.post("/users/link")
-def make_link(here: Admin, name: Name) -> Response:
+def make_link(here: AdminOfAll, name: Name) -> Response:
     """Make a one-time link of a user, and show it once."""
     try:
         token = here.frame.users.link(name, by=here.by)
@@ -91,7 +90,7 @@ def make_link(here: Admin, name: Name) -> Response:
 
 @router.post("/users/tokens")
 def make_token(
-    here: Admin,
+    here: AdminOfAll,
     name: Name,
     label: Annotated[str, Form()] = "",
     role: Annotated[int, Form()] = 0,
@@ -110,7 +109,7 @@ def make_token(
 
 
 @router.post("/users/tokens/revoke")
-def revoke_token(here: Admin, token: Annotated[int, Form()]) -> Response:
+def revoke_token(here: AdminOfAll, token: Annotated[int, Form()]) -> Response:
     """Revoke an API token."""
     here.frame.users.revoke(token, by=here.by)
     return RedirectResponse("/users#tokens", 303)
