@@ -72,7 +72,7 @@ def test_a_sweep_says_what_it_will_do_and_what_it_did(call: Any) -> None:
     first, *_, last = answer.out.splitlines()
     assert first == "8 settings of 12 runs: 16 tasks, 57,600 arm-steps"
     assert "played 16 tasks in " in answer.out
-    assert last == "Show the results: meritfair results found"
+    assert last == "Show the results: meritfair results found; in the browser: meritfair view found"
     assert Path("found/spec.toml").read_text() == SPEC
     assert len(list(Path("found/shards").iterdir())) == 16
     again = call("sweep", "spec.toml", "--out", "found")

@@ -43,7 +43,7 @@ def sign_in_by_link(window: Watched, address: str) -> None:
     page.get_by_label("New password", exact=True).fill(PASSWORD)
     page.get_by_label("New password again").fill(PASSWORD)
     button(page, "Set password").click()
-    expect(page.get_by_text("Your password has changed")).to_be_visible()
+    expect(page.get_by_text("Your password is set")).to_be_visible()
 
 
 def sign_out(window: Watched) -> None:
@@ -126,7 +126,7 @@ def _create(page: Page, tmp_path: Path) -> None:
 def _first_round(page: Page) -> None:
     open_tab(page, "This round")
     draw(page, 1)
-    expect(page.get_by_text("3 of 3 missing")).to_be_visible()
+    expect(page.get_by_text("3 of 3 still to report")).to_be_visible()
     tap_all(page, ["Reached: good", "Reached: bad", "Not reached"])
     expect(page.get_by_text("All 3 reported")).to_be_visible()
     close(page, 1)

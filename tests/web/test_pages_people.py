@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -172,7 +173,8 @@ def test_a_file_shows_what_it_would_change_and_changes_it_when_confirmed(
     before = programme.status()
     page = upload(coordinator, text).text
     shown = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", page))
-    assert shown == {"Rows": "4", "New outcomes": "3", "Known already": "1", "Called without being drawn": "1"}
+    counts = {"New outcomes": "3", "Known already, or empty": "1", "Called without being drawn": "1"}
+    assert shown == {"Rows": "4", **counts}
     assert "asked for it" in page
     assert programme.status() == before
     assert len(waiting(web)) == 2
@@ -182,7 +184,7 @@ def test_a_file_shows_what_it_would_change_and_changes_it_when_confirmed(
     assert programme.status().reported == 3
     assert waiting(web) == []
     again = coordinator.post(f"/p/calls/uploads/{token_in(page)}")
-    assert (again.status_code, programme.status().entries) == (422, before.entries + 1)
+    assert (again.status_code, programme.status().entries) == (404, before.entries + 1)
 
 
 @pytest.mark.parametrize(
@@ -240,8 +242,8 @@ def test_files_wait_for_their_user_alone_and_can_be_discarded(
 ) -> None:
     token = token_in(upload(coordinator, "id\na\n", kind="enrol").text)
     other = web.browser("Yaw", {"calls": Role.COORDINATOR})
-    assert other.post(f"/p/calls/uploads/{token}").status_code == 422
-    assert other.post(f"/p/calls/uploads/{token}/discard").status_code == 422
+    assert other.post(f"/p/calls/uploads/{token}").status_code == 404
+    assert other.post(f"/p/calls/uploads/{token}/discard").status_code == 404
     assert len(waiting(web)) == 2
     assert coordinator.post(f"/p/calls/uploads/{token}/discard").status_code == 303
     assert waiting(web) == []
@@ -279,6 +281,23 @@ def test_the_list_of_a_round_can_be_filled_in_and_handed_back(store_url: str, tm
     again = client.get("/p/calls/round/1/list.csv").text
     assert [(row["action"], row["state"]) for row in csv.DictReader(io.StringIO(again))] == [("1", "0")] * 3
     assert "known already" in upload(client, again).text
+
+
+def test_a_list_opens_in_the_spreadsheets_of_its_reader(store_url: str, tmp_path: Path) -> None:
+    programme = mf.programme.open(store_url, "calls")
+    programme.create(1, by="Ada")
+    programme.enrol(People(["Jörg", "Zoë"], group=["a;b"] * 2), by="Ada")
+    programme.draw(by="Ada")
+    client = serving(store_url, tmp_path).browser("Efua", {"calls": Role.COORDINATOR})
+    german = client.get("/p/calls/round/1/list.csv", headers={"Accept-Language": "de"}).content
+    assert german.startswith(codecs.BOM_UTF8)
+    (row,) = csv.DictReader(io.StringIO(german.decode("utf-8-sig")), delimiter=";")
+    assert (row["chance"], row["group"]) == ("0,5", "a;b")
+    page = upload(client, german.decode("utf-8-sig")).text
+    assert "No row says what happened" in page
+    filled = german.decode("utf-8-sig").replace(";;;\n", ";1;0;\n")
+    assert client.post(f"/p/calls/uploads/{token_in(upload(client, filled).text)}").status_code == 303
+    assert programme.status().reported == 1
 
 
 # ---- programmes

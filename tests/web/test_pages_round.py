@@ -86,7 +86,7 @@ def test_one_tap_says_whether_someone_was_reached_and_how_they_are(
     answer = tap(coordinator, person.number, outcome)
     assert answer.status_code == 200
     assert f'id="call-{person.number}"' in answer.text
-    assert "2 of 3 missing" in answer.text
+    assert "2 of 3 still to report" in answer.text
     assert outcome_of(programme, person.number) == known
 
 
@@ -189,7 +189,7 @@ def test_a_call_beside_the_draw_needs_a_reason(programme: Programme, coordinator
     page = coordinator.get(ROUND).text
     assert "Called without being drawn" in page
     assert "&lt;b&gt;came&lt;/b&gt; by" in page
-    assert "3 of 3 missing" in page
+    assert "3 of 3 still to report" in page
 
 
 def test_a_call_beside_the_draw_that_never_was_can_be_taken_back(programme: Programme, coordinator: TestClient) -> None:
@@ -248,7 +248,7 @@ def drawing(client: TestClient, number: int, key: str = "draw", **more: Any) -> 
 
 def test_what_is_missing_is_said_before_a_round_is_closed(programme: Programme, coordinator: TestClient) -> None:
     page = coordinator.get(ROUND).text
-    assert "3 of 3 missing" in page
+    assert "3 of 3 still to report" in page
     assert "Close round 1 anyway" in page
     for person in programme.round().people:
         tap(coordinator, person.number, "good")

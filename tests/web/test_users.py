@@ -67,7 +67,7 @@ def test_the_first_user_signs_in_by_link_sets_a_password_and_signs_in_with_it(tm
     assert answer.status_code == 303
     assert client.cookies[COOKIE] != first
     assert web.users.session(first) is None
-    assert "Your password has changed" in client.get(answer.headers["location"]).text
+    assert "Your password is set" in client.get(answer.headers["location"]).text
     go_on(web, client)
     assert client.post("/sign-out").headers["location"] == "/sign-in"
     assert COOKIE not in client.cookies

@@ -92,7 +92,7 @@ def _tell(planned: Sweep, tally: SweepSummary, seconds: float) -> None:
         say(f"failed: {_words(failure)}", err=True)
     if tally.failed:
         say(f"{several(len(tally.failed), 'task')} failed; run the same command again to retry", err=True)
-    say(f"Show the results: meritfair results {planned.folder}")
+    say(f"Show the results: meritfair results {planned.folder}; in the browser: meritfair view {planned.folder}")
 
 
 def _words(failure: Failure) -> str:

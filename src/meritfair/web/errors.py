@@ -82,7 +82,10 @@ def _for_programs(request: Request) -> bool:
 
 def _sign_in(request: Request, _error: Exception) -> Response:
     if _for_programs(request):
-        return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+        said = "this token is not known, was revoked, or has expired"
+        if not request.headers.get("authorization", "").lower().startswith("bearer "):
+            said = "a token is needed: Authorization: Bearer TOKEN"
+        return problem(401, said, {"WWW-Authenticate": "Bearer"})
     target = path("sign-in", next=request.url.path if request.method == "GET" else "")
     if request.headers.get("hx-request"):
         answer: Response = Response(status_code=204, headers={"HX-Redirect": target})

@@ -112,9 +112,11 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def signed(value: float | None, digits: int = 2) -> str:
-    """Return a number with its sign."""
+    """Return a number with its sign; what is 0 with this many digits has none."""
     text = number(value, digits)
-    return f"+{text}" if value is not None and value > 0 and any(c in text for c in "123456789") else text
+    if not any(c in text for c in "123456789"):
+        return text.removeprefix("−")
+    return f"+{text}" if value is not None and value > 0 else text
 
 
 def date(time: str | datetime) -> str:

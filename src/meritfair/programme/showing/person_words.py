@@ -99,6 +99,12 @@ def _chance_words(last: PersonRound) -> str:
             "Of {people} {n} were drawn, and {who} was certain to be among them.",
             last.budget,
         )
+    if last.chance > 0.5:  # "about 1 in 1" would say less than the chance does
+        return ngettext(
+            "Of {people} {n} was drawn. The chance of {who} was {chance}: a lottery with these chances decided.",
+            "Of {people} {n} were drawn. The chance of {who} was {chance}: a lottery with these chances decided.",
+            last.budget,
+        )
     return ngettext(
         "Of {people} {n} was drawn. The chance of {who} was {chance}, about 1 in {odds}: a lottery with these chances "
         "decided.",

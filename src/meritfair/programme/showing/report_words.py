@@ -220,11 +220,12 @@ def override_details(report: ProgrammeReport) -> list[str]:
 def _reasons(kept: int, different: int, commonest: int) -> str:
     if not kept:
         return _("No reason is kept any more.")
-    return ngettext(
-        "For {kept} of them a reason is kept: {n} different one, of which the commonest was given {times}.",
-        "For {kept} of them a reason is kept: {n} different ones, of which the commonest was given {times}.",
-        different,
-    ).format(kept=whole(kept), n=whole(different), times=times(commonest))
+    if kept == 1:
+        return _("For one of them a reason is kept.")
+    if different == 1:
+        return _("For {kept} of them a reason is kept, the same each time.").format(kept=whole(kept))
+    said = _("For {kept} of them a reason is kept: {n} different ones, of which the commonest was given {times}.")
+    return said.format(kept=whole(kept), n=whole(different), times=times(commonest))
 
 
 def _absences(report: ProgrammeReport) -> list[str]:

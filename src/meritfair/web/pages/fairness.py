@@ -33,7 +33,8 @@ def show_fairness(here: Viewer) -> Response:
     """Show the audit for the board."""
     look = here.look()
     if not is_drawn(look):
-        return page(here, "no_draw.html", look=look, title=_("Fairness"))
+        shows = _("This page shows what people were due, were given and got, from the first round on.")
+        return page(here, "no_draw.html", look=look, title=_("Fairness"), shows=shows)
     work = work_of(here, "report")
     values = _values(here, look, work) if work.result is not None else {}
     board = here.frame.jobs.recent("board", here.name)

@@ -34,7 +34,8 @@ def show_learning(
     """Show what was learned and, if that is asked, what other budgets would do."""
     look = here.look()
     if not is_drawn(look):
-        return page(here, "no_draw.html", look=look, title=_("Learning"))
+        shows = _("This page shows how much people gain from calls, as outcomes come in.")
+        return page(here, "no_draw.html", look=look, title=_("Learning"), shows=shows)
     work, grown = work_of(here, "report"), work_of(here, "learning")
     asked, problem = _asked(here, budgets, rounds, extrapolate)
     own = look.settings.parts[0].budget_in(look.status.round + 1)
@@ -87,7 +88,7 @@ def budgets_of(text: str) -> list[int]:
 
 def _charts(found: dict[str, Any] | None, grown: dict[str, Any] | None) -> dict[str, Any]:
     return {
-        "effect": effect_chart(found) if found and found["effect_course"] else None,
+        "effect": effect_chart(found) if found and _has_course(found["effect_course"]) else None,
         "widths": [] if grown is None else widths_charts(grown),
         "benefits": [] if grown is None else [benefit_chart(each) for each in grown["now"]],
     }
@@ -182,6 +183,11 @@ def benefit_chart(now: dict[str, Any]) -> Chart:
             "rather than never."
         ),
     )
+
+
+def _has_course(course: dict[str, list[float]] | None) -> bool:
+    """Return whether an effect has been estimated often enough for a curve."""
+    return course is not None and sum(map(math.isfinite, course["anytime_low"])) > 1
 
 
 def effect_chart(found: dict[str, Any]) -> Chart:

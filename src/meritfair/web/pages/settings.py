@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from meritfair.core.errors import InputError
-from meritfair.core.language import _
+from meritfair.core.language import _, ngettext
 from meritfair.model.rules import Rules, budget_text
 from meritfair.policies.merit_fair import MeritFair
 from meritfair.programme.reading import Snapshot
@@ -234,9 +234,15 @@ def rule_words(rules: Rules) -> list[str]:
     """Return the rules in words."""
     said = []
     if rules.cooldown:
-        said.append(_("After a call, nobody is drawn for {n} rounds.").format(n=rules.cooldown))
+        words = ngettext(
+            "Whoever was called is not drawn in the next round.",
+            "Whoever was called is not drawn in the next {n} rounds.",
+            rules.cooldown,
+        )
+        said.append(words.format(n=rules.cooldown))
     if rules.warmup:
-        said.append(_("Newcomers wait for {n} rounds.").format(n=rules.warmup))
+        words = ngettext("Newcomers wait for one round.", "Newcomers wait for {n} rounds.", rules.warmup)
+        said.append(words.format(n=rules.warmup))
     if rules.once:
         said.append(_("Everyone is called once at most."))
     if rules.accrue:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
+import csv
+import io
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +14,14 @@ from fastapi import APIRouter, File, Form, UploadFile
 from starlette.responses import Response
 
 from meritfair.core.errors import InputError, MeritfairError
-from meritfair.core.language import _
+from meritfair.core.language import _, current
 from meritfair.core.tables import Table
 from meritfair.programme.files import FromFile, locating, read_outcomes, read_people, read_states, the_round, write_list
 from meritfair.programme.inputs import Outcomes, People
 from meritfair.programme.reporting import Receipt
 from meritfair.web.access import Auditor, Coordinator, Here
-from meritfair.web.pages.forms import Text
 from meritfair.web.errors import MissingError
+from meritfair.web.pages.forms import Text
 from meritfair.web.pages.responses import go
 from meritfair.web.pages.rounds import draw_next
 from meritfair.web.pending_uploads import KINDS, PendingUpload, PendingUploads
@@ -47,6 +50,8 @@ class Preview:
     total : int
     ignored : tuple of str
         Columns that are not read.
+    says_nothing : bool
+        Whether no row tells an action or a state.
     """
 
     file: PendingUpload
@@ -56,6 +61,7 @@ class Preview:
     rows: tuple[tuple[int, tuple[str, ...]], ...] = ()
     total: int = 0
     ignored: tuple[str, ...] = ()
+    says_nothing: bool = False
 
 
 # ---- out
@@ -70,7 +76,25 @@ def download_list(here: Auditor, number: int) -> Response:
         write_list(file, look.round(number), look.outcomes(number))
         data = file.read_bytes()
     name = f"round-{number}.csv"
-    return Response(data, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(_for_spreadsheets(data), media_type="text/csv", headers=headers)
+
+
+def _for_spreadsheets(data: bytes) -> bytes:
+    """Return a list as the reader's spreadsheet opens it by a double click.
+
+    A mark says that it is UTF-8. Where numbers have a decimal comma, semicolons separate. Uploads take either.
+    """
+    rows = list(csv.reader(io.StringIO(data.decode())))
+    comma = "," in current().decimal(0.5, 1)
+    if comma:
+        numbers = [rows[0].index(name) for name in ("due", "chance")]
+        for row in rows[1:]:
+            for place in numbers:
+                row[place] = row[place].replace(".", ",")
+    text = io.StringIO()
+    csv.writer(text, delimiter=";" if comma else ",", lineterminator="\n").writerows(rows)
+    return codecs.BOM_UTF8 + text.getvalue().encode()
 
 
 @router.get("/p/{programme}/round/{number}/print")
@@ -190,7 +214,9 @@ def _with_rows(file: PendingUpload, receipt: Receipt, table: Table) -> Preview:
     cells = zip(*(table.columns[name][:_FIRST_ROWS] for name in headings), strict=True)
     texts = [tuple("" if cell is None else str(cell) for cell in row) for row in cells]
     rows = tuple(zip(table.lines[:_FIRST_ROWS], texts, strict=True))
-    return Preview(file, "", receipt, headings, rows, len(table.lines), tuple(table.ignored))
+    told = [table.columns[name] for name in ("action", "state") if name in table.columns]
+    empty = file.kind != "enrol" and all(cell in (None, "") for column in told for cell in column)
+    return Preview(file, "", receipt, headings, rows, len(table.lines), tuple(table.ignored), empty)
 
 
 # ---- the draw, with states that are known before it
