@@ -45,3 +45,15 @@ def test_a_database_that_is_gone_for_a_while_is_tried_again(tmp_path: Path, monk
     done.set()
     thread.join(30)
     assert not thread.is_alive()
+
+
+def test_what_nobody_expected_is_logged_without_values_and_ends_the_thread(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_reader: object, _made: object) -> None:
+        raise ValueError("Ada")
+
+    monkeypatch.setattr(preparing, "warm_up", lambda: None)
+    monkeypatch.setattr(preparing, "_once", fail)
+    preparing.prepare(None, Event())  # type: ignore[arg-type]
+    assert [record.message for record in caplog.records] == ["nothing is worked out ahead any more"]

@@ -10,7 +10,7 @@ import typer
 
 from meritfair.cli.options import JsonOption, flag
 from meritfair.cli.programme.common import KEEP, StoreOption
-from meritfair.cli.show import print_json, print_note, print_table, say
+from meritfair.cli.show import print_json, print_note, say
 from meritfair.core.texts import printable, several
 
 if TYPE_CHECKING:
@@ -86,8 +86,10 @@ def _tell_heads(heads: Sequence[Head]) -> None:
     if not heads:
         say("There is no programme in it yet.")
         return
-    rows = [[each.name, f"{each.entries:,}", each.time, each.head] for each in heads]
-    print_table(["programme", "entries", "last entry", "head of the ledger"], rows, align="lrll")
+    for each in heads:  # a head stands in a line of its own, so that it can be copied whole
+        count = several(each.entries, "entry", "entries")
+        say(printable(f"{each.name}: {count}, the last at {each.time}. Head of the ledger:"))
+        say(printable(each.head))
     print_note(KEEP)
 
 

@@ -41,6 +41,9 @@ def prepare(reader: Reader, done: Event) -> None:
             _once(reader, made)
         except MeritfairError as error:  # a database that cannot be reached now: it is tried again
             _log.warning("nothing could be worked out ahead: %s", type(error).__name__)
+        except Exception:  # pages work it out when they are asked for
+            _log.exception("nothing is worked out ahead any more")
+            return
         done.wait(_SECONDS)
 
 

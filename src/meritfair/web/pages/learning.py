@@ -187,7 +187,7 @@ def benefit_chart(now: dict[str, Any]) -> Chart:
 
 def _has_course(course: dict[str, list[float]] | None) -> bool:
     """Return whether an effect has been estimated often enough for a curve."""
-    return course is not None and sum(map(math.isfinite, course["anytime_low"])) > 1
+    return sum(map(math.isfinite, (course or {}).get("anytime_low", ()))) > 1
 
 
 def effect_chart(found: dict[str, Any]) -> Chart:
