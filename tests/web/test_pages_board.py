@@ -202,9 +202,13 @@ def test_a_page_shows_the_newest_result_and_how_old_it_is(server: Server, monkey
     monkeypatch.setattr("meritfair.web.jobs.Jobs._begin", lambda self: None)
     made.programme.draw(by="Ada")
     page = viewer.get("/p/moving/fairness").text
-    assert "As of entry 6, 2 entries ago." in shown(page)
-    assert "<progress" in page
-    assert "stale=1" in page
+    assert "As of entry 6, 2 entries ago. Bring it up to date" in shown(page)
+    assert "<progress" not in page, "what is a few seconds old is not worked out anew with every entry"
+    monkeypatch.setattr("meritfair.web.pages.jobs._FRESH", 0.0)
+    for page in (viewer.get("/p/moving/fairness").text, viewer.get("/p/moving/fairness?fresh=1").text):
+        assert "As of entry 6, 2 entries ago." in shown(page)
+        assert "<progress" in page
+        assert "stale=1" in page
     assert "In words" in page, "what there is, is shown"
 
 
