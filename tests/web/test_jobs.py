@@ -19,7 +19,7 @@ from meritfair.core.errors import InputError
 from meritfair.programme.storage.store import Store
 from meritfair.web import job_files, job_kinds, jobs
 from meritfair.web.job_files import Job, JobFiles
-from meritfair.web.job_kinds import Made, Task
+from meritfair.web.job_kinds import JobContext, JobResult
 from meritfair.web.job_worker import Worker
 from meritfair.web.jobs import Jobs
 from meritfair.web.settings import ServerSettings
@@ -128,7 +128,7 @@ def test_an_error_of_the_core_is_told_in_its_words(tmp_path: Path) -> None:
 
 
 def test_an_error_of_ours_is_told_without_its_values(asking: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(task: Task) -> Made:
+    def broken(task: JobContext) -> JobResult:
         raise KeyError("Ada Lovelace")
 
     monkeypatch.setitem(job_kinds.KINDS, "verify", broken)
@@ -162,10 +162,10 @@ def test_a_whatif_refuses_what_it_cannot_answer(asking: Jobs, arguments: dict[st
 def test_progress_can_be_seen_while_someone_works(asking: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
 
-    def slow(task: Task) -> Made:
+    def slow(task: JobContext) -> JobResult:
         task.tell("checking", 3, 10)
         assert go_on.wait(PATIENCE)
-        return Made({"whole": True})
+        return JobResult({"whole": True})
 
     monkeypatch.setitem(job_kinds.KINDS, "verify", slow)
     job = asking.ask("verify", "calls")
@@ -303,10 +303,10 @@ def _run_with_a_slow_verification(settings: ServerSettings, first: bool) -> None
 
     if first:
 
-        def never(task: Task) -> Made:
+        def never(task: JobContext) -> JobResult:
             task.tell("checking", 1, 10)
             time.sleep(PATIENCE)
-            return Made({})
+            return JobResult({})
 
         job_kinds.KINDS["verify"] = never
     job_process.run(settings)

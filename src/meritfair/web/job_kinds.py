@@ -25,7 +25,7 @@ _MOST_SCENARIOS = 8
 
 
 @dataclass(frozen=True)
-class Task:
+class JobContext:
     """What a job has to do.
 
     Attributes
@@ -47,14 +47,14 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Made:
+class JobResult:
     """What came of a job: plain values, and the name of a file, if there is one."""
 
     values: dict[str, Any]
     file: str = ""
 
 
-def report(task: Task) -> Made:
+def report(task: JobContext) -> JobResult:
     """Make the audit for a board: numbers, words by language, and a file with a row for everyone by number."""
     from meritfair.programme.showing.board import board_values, board_words, people_columns
     from meritfair.programme.showing.report import report_of
@@ -71,10 +71,10 @@ def report(task: Task) -> Made:
         with speaking(language):
             words[code] = board_words(found)
     write_table(task.folder / "people.csv", "people", people_columns(found))
-    return Made({**board_values(found), "words": words}, "people.csv")
+    return JobResult({**board_values(found), "words": words}, "people.csv")
 
 
-def board(task: Task) -> Made:
+def board(task: JobContext) -> JobResult:
     """Write the audit as one page of HTML, without single people, in the `language` that is asked for."""
     from meritfair.programme.showing.board import without_names
     from meritfair.programme.showing.report import report_of
@@ -88,20 +88,20 @@ def board(task: Task) -> Made:
     task.tell(_("drawing"), 1, 2)
     with speaking(language):
         write_report_page(without_names(found), task.folder / "board.html", people=False)
-    return Made({}, "board.html")
+    return JobResult({}, "board.html")
 
 
-def learning(task: Task) -> Made:
+def learning(task: JobContext) -> JobResult:
     """Work out how what is known of people has grown, round after round."""
     from meritfair.programme.showing.learning import learning_of
 
     with task.store.reading(task.programme) as session:
         words = _("estimating what was known after each round")
         found = learning_of(Work(session), lambda done, total: task.tell(words, done, total))
-    return Made(found.to_dict())
+    return JobResult(found.to_dict())
 
 
-def verify(task: Task) -> Made:
+def verify(task: JobContext) -> JobResult:
     """Check the whole ledger, and that it holds heads that were kept."""
     heads = [str(each) for each in task.arguments.get("heads", [])]
     words = _("checking entries and draws")
@@ -109,10 +109,10 @@ def verify(task: Task) -> Made:
         heads=heads, progress=lambda done, total: task.tell(words, done, total)
     )
     counts = {name: vars(found)[name] for name in ("entries", "rounds", "draws", "exact", "near", "tied", "head")}
-    return Made({**counts, "whole": found.whole, "words": str(found), "problems": list(map(str, found.problems))})
+    return JobResult({**counts, "whole": found.whole, "words": str(found), "problems": list(map(str, found.problems))})
 
 
-def whatif(task: Task) -> Made:
+def whatif(task: JobContext) -> JobResult:
     """Play policies with some budgets in the rounds after the ledger.
 
     Arguments: ``budgets`` and ``rounds``; ``extrapolate``; and ``change``, settings of the part that would change, as
@@ -138,10 +138,10 @@ def whatif(task: Task) -> Made:
     )
     names = [each.name for each in found.outlooks]
     rows = [{"name": name, **row} for name, row in zip(names, found.table(), strict=True)]
-    return Made({"rows": rows, "people": found.n_arms, "rounds": found.rounds, "refused": found.refused})
+    return JobResult({"rows": rows, "people": found.n_arms, "rounds": found.rounds, "refused": found.refused})
 
 
-def _policies(task: Task, budget: int) -> dict[str, Any]:
+def _policies(task: JobContext, budget: int) -> dict[str, Any]:
     """Return the policy in force and, if a change is asked about, the one after it, by label."""
     from meritfair.programme.settings import Part
 
@@ -156,7 +156,7 @@ def _policies(task: Task, budget: int) -> dict[str, Any]:
     return policies
 
 
-def preview(task: Task) -> Made:
+def preview(task: JobContext) -> JobResult:
     """Work out what other settings would do to the next draw; they are given as the ledger has them."""
     from meritfair.programme.settings import Settings
     from meritfair.programme.showing.change_preview import preview_change
@@ -164,10 +164,10 @@ def preview(task: Task) -> Made:
     task.tell(_("planning the next round"), 0, 1)
     with task.store.reading(task.programme) as session:
         found = preview_change(Work(session), Settings.from_body(task.arguments["settings"]))
-    return Made(asdict(found))
+    return JobResult(asdict(found))
 
 
-def export(task: Task) -> Made:
+def export(task: JobContext) -> JobResult:
     """Write the ledger with its verifier into a zip file, without anything that says who people are."""
     task.tell(_("writing the ledger"), 0, 2)
     name = f"ledger-{task.programme}" if task.programme.isalnum() else "ledger"
@@ -178,10 +178,10 @@ def export(task: Task) -> Made:
         shutil.make_archive(str(task.folder / "ledger"), "zip", folder.parent, name)
     finally:
         shutil.rmtree(task.folder / "export", ignore_errors=True)
-    return Made({}, "ledger.zip")
+    return JobResult({}, "ledger.zip")
 
 
-KINDS: dict[str, Callable[[Task], Made]] = {
+KINDS: dict[str, Callable[[JobContext], JobResult]] = {
     "report": report,
     "board": board,
     "learning": learning,

@@ -25,7 +25,8 @@ def run(settings: ServerSettings) -> None:
     back by the next one.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(19)
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(19)
     parent, files = os.getppid(), JobFiles(Path(settings.run_folder) / "jobs")
     files.put_back()
     worker = Worker(files, Store(settings.store or None))

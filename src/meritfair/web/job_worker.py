@@ -14,7 +14,7 @@ from meritfair.core.errors import MeritfairError
 from meritfair.core.language import ENGLISH, _, speaking
 from meritfair.programme.storage.store import Store
 from meritfair.web.job_files import Job, JobFiles
-from meritfair.web.job_kinds import KINDS, Task
+from meritfair.web.job_kinds import KINDS, JobContext
 
 _EVERY = 0.2  # seconds between two states that are written down
 _log = logging.getLogger("meritfair.jobs")
@@ -53,7 +53,7 @@ class Worker:
             with self._store.still(self._files.folder / job.id) as store:
                 job = self._as_of_now(job, store)
                 self._files.update(job)
-                task = Task(store, job.programme, job.arguments, self._files.folder / job.id, self._telling(job))
+                task = JobContext(store, job.programme, job.arguments, self._files.folder / job.id, self._telling(job))
                 with speaking(ENGLISH):
                     made = KINDS[job.kind](task)
             over = replace(job, state="done", result=made.values, file=made.file)

@@ -57,7 +57,7 @@ class NotModifiedError(Exception):
 
 
 @dataclass(frozen=True)
-class Looking:
+class Reading:
     """A read: who asks, the programme as it is now, and the headers that go with the answer."""
 
     here: Here
@@ -66,7 +66,7 @@ class Looking:
 
 
 @dataclass(frozen=True)
-class Changing:
+class Writing:
     """A write: who asks, what stands for the request, and the programme to change."""
 
     here: Here
@@ -80,7 +80,7 @@ class Changing:
 
 
 @dataclass(frozen=True)
-class Looks(NeedsRole):
+class Reads(NeedsRole):
     """A dependency of routes that read a programme."""
 
     def __call__(  # type: ignore[override]
@@ -90,7 +90,7 @@ class Looks(NeedsRole):
         programme: ProgrammeName,
         credentials: Credentials,
         if_none_match: _IfNoneMatch = None,
-    ) -> Looking:
+    ) -> Reading:
         here = super().__call__(request, programme, credentials)
         snapshot = here.look()
         headers = {
@@ -101,11 +101,11 @@ class Looks(NeedsRole):
         if if_none_match and headers["ETag"] in map(_strong, if_none_match.split(",")):
             raise NotModifiedError(headers)
         response.headers.update(headers)
-        return Looking(here, snapshot, headers)
+        return Reading(here, snapshot, headers)
 
 
 @dataclass(frozen=True)
-class Changes(NeedsRole):
+class Writes(NeedsRole):
     """A dependency of routes that change a programme."""
 
     def __call__(  # type: ignore[override]
@@ -115,12 +115,12 @@ class Changes(NeedsRole):
         credentials: Credentials,
         idempotency_key: _Key = None,
         if_match: _IfMatch = None,
-    ) -> Changing:
+    ) -> Writing:
         here = super().__call__(request, programme, credentials)
         found = here.programme
         if if_match is not None and if_match.strip() != "*":
             found = found.expecting(_strong(if_match).strip('"').partition("-")[0])
-        return Changing(here, own_key(here, idempotency_key), found)
+        return Writing(here, own_key(here, idempotency_key), found)
 
 
 @dataclass(frozen=True)
@@ -134,14 +134,14 @@ class Creating(NeedsSignIn):
         return here, own_key(here, idempotency_key)
 
 
-def looks(role: Role) -> Any:
+def reads(role: Role) -> Any:
     """Return the dependency of a route that reads a programme."""
-    return Depends(Looks(role))
+    return Depends(Reads(role))
 
 
-def changes(role: Role) -> Any:
+def writes(role: Role) -> Any:
     """Return the dependency of a route that changes a programme."""
-    return Depends(Changes(role))
+    return Depends(Writes(role))
 
 
 def own_key(here: Here, key: str | None) -> str | None:

@@ -17,7 +17,7 @@ from pydantic.json_schema import models_json_schema
 
 from meritfair.web.access import NeedsRole, NeedsSignIn
 from meritfair.web.api.bodies import CSV, JSON, ReadsBody
-from meritfair.web.api.dependencies import Changes, Creating, Looks
+from meritfair.web.api.dependencies import Creating, Reads, Writes
 from meritfair.web.errors import PROBLEM
 
 _REF = {"$ref": "#/components/schemas/Problem"}
@@ -107,9 +107,9 @@ def _complete(operation: dict[str, Any], needed: list[Any]) -> None:
             operation["x-programme"] = isinstance(each, NeedsRole)
             statuses |= {401, 422, 429, 503} | ({404, 403} if isinstance(each, NeedsRole) else set())
             statuses |= {403} if each.role is not None else set()
-        if isinstance(each, (Changes, Creating)):
-            statuses |= {409, 412} if isinstance(each, Changes) else {409}
-        if isinstance(each, Looks):
+        if isinstance(each, (Writes, Creating)):
+            statuses |= {409, 412} if isinstance(each, Writes) else {409}
+        if isinstance(each, Reads):
             answers["304"] = {"description": "Nothing has changed.", "headers": _ETAG}
             answers["200"].setdefault("headers", {}).update(_ETAG)
         if isinstance(each, ReadsBody):

@@ -12,7 +12,7 @@ from meritfair.programme.inputs import People
 from meritfair.programme.listing import PeopleQuery, PersonLine
 from meritfair.programme.users import Role
 from meritfair.web.api.bodies import CsvBody, body, locating
-from meritfair.web.api.dependencies import Changing, Looking, changes, check_number, looks
+from meritfair.web.api.dependencies import Reading, Writing, check_number, reads, writes
 from meritfair.web.api.request_models import Enrolments, Ids
 from meritfair.web.api.response_models import (
     AccountPage,
@@ -39,7 +39,7 @@ _Sort = Literal["id", "number", "account", "drawn", "last_drawn", "state"]
 
 @router.get("/participants", operation_id="list_participants", summary="List participants")
 def list_participants(
-    looking: Annotated[Looking, looks(Role.AUDITOR)],
+    reading: Annotated[Reading, reads(Role.AUDITOR)],
     request: Request,
     response: Response,
     search: Annotated[str, Query(max_length=200, description="A part of the id.")] = "",
@@ -54,88 +54,88 @@ def list_participants(
 ) -> ParticipantPage:
     """Return a page of participants; the header `Link` has the next one."""
     query = PeopleQuery(search, group, staff, part, standing, sort, order == "descending", offset, limit)
-    found = looking.snapshot.people(query)
+    found = reading.snapshot.people(query)
     link_next(request, response, offset, limit, found.total)
     return ParticipantPage(total=found.total, offset=offset, participants=[_line(each) for each in found.rows])
 
 
 @router.post("/participants", operation_id="enrol_participants", summary="Enrol participants")
 def enrol_participants(
-    changing: Annotated[Changing, changes(Role.COORDINATOR)],
+    writing: Annotated[Writing, writes(Role.COORDINATOR)],
     given: Annotated[Enrolments | CsvBody, body(Enrolments, csv=CSV_PEOPLE)],
 ) -> ReceiptOut:
     """Let people join, all or none; those who were there before come back with all that is known of them."""
     if isinstance(given, CsvBody):
-        features = changing.here.look().settings.features
+        features = writing.here.look().settings.features
         with given.file() as path:
             read = files.read_people(path, features, encoding=given.encoding)
             with files.locating(read.table):
-                return ReceiptOut.model_validate(changing.programme.enrol(read.value, **changing.once))
+                return ReceiptOut.model_validate(writing.programme.enrol(read.value, **writing.once))
     with locating("participants"):
-        return ReceiptOut.model_validate(changing.programme.enrol(_people(given), **changing.once))
+        return ReceiptOut.model_validate(writing.programme.enrol(_people(given), **writing.once))
 
 
 @router.get("/participants/{number:int}", operation_id="get_participant", summary="One participant")
-def get_participant(looking: Annotated[Looking, looks(Role.AUDITOR)], number: Number) -> ParticipantOut:
+def get_participant(reading: Annotated[Reading, reads(Role.AUDITOR)], number: Number) -> ParticipantOut:
     """Return how one participant stands."""
-    place = check_number(looking.snapshot, number)
-    return _line(looking.snapshot.people(PeopleQuery(standing="all", sort="number", offset=place, limit=1)).rows[0])
+    place = check_number(reading.snapshot, number)
+    return _line(reading.snapshot.people(PeopleQuery(standing="all", sort="number", offset=place, limit=1)).rows[0])
 
 
 @router.post("/participants/withdraw", operation_id="withdraw_participants", summary="Let participants leave")
 def withdraw_participants(
-    changing: Annotated[Changing, changes(Role.COORDINATOR)], given: Annotated[Ids | CsvBody, body(Ids, csv=CSV_IDS)]
+    writing: Annotated[Writing, writes(Role.COORDINATOR)], given: Annotated[Ids | CsvBody, body(Ids, csv=CSV_IDS)]
 ) -> ReceiptOut:
     """Let participants leave; what is known of them stays, for when they come back."""
-    return _with_ids(given, lambda ids: changing.programme.withdraw(ids, **changing.once))
+    return _with_ids(given, lambda ids: writing.programme.withdraw(ids, **writing.once))
 
 
 @router.post("/participants/away", operation_id="mark_away", summary="Note that participants are away")
 def mark_away(
-    changing: Annotated[Changing, changes(Role.COORDINATOR)], given: Annotated[Ids | CsvBody, body(Ids, csv=CSV_IDS)]
+    writing: Annotated[Writing, writes(Role.COORDINATOR)], given: Annotated[Ids | CsvBody, body(Ids, csv=CSV_IDS)]
 ) -> ReceiptOut:
     """Note that participants cannot be drawn for now."""
-    return _with_ids(given, lambda ids: changing.programme.away(ids, **changing.once))
+    return _with_ids(given, lambda ids: writing.programme.away(ids, **writing.once))
 
 
 @router.post("/participants/back", operation_id="mark_back", summary="Note that participants are back")
 def mark_back(
-    changing: Annotated[Changing, changes(Role.COORDINATOR)], given: Annotated[Ids | CsvBody, body(Ids, csv=CSV_IDS)]
+    writing: Annotated[Writing, writes(Role.COORDINATOR)], given: Annotated[Ids | CsvBody, body(Ids, csv=CSV_IDS)]
 ) -> ReceiptOut:
     """Note that participants who were away can be drawn again."""
-    return _with_ids(given, lambda ids: changing.programme.away(ids, back=True, **changing.once))
+    return _with_ids(given, lambda ids: writing.programme.away(ids, back=True, **writing.once))
 
 
 @router.delete("/participants/{number:int}", operation_id="erase_participant", summary="Erase a participant")
-def erase_participant(changing: Annotated[Changing, changes(Role.ADMIN)], number: Number) -> ReceiptOut:
+def erase_participant(writing: Annotated[Writing, writes(Role.ADMIN)], number: Number) -> ReceiptOut:
     """Delete who someone is, for good: id, group, staff and reasons. They must have left before.
 
     Their rows stay in the ledger, as those of nobody.
     """
-    place = check_number(changing.here.look(), number)
-    made = changing.programme.erase(place, **changing.once)
-    changing.here.frame.forget_files(changing.here.name)
+    place = check_number(writing.here.look(), number)
+    made = writing.programme.erase(place, **writing.once)
+    writing.here.frame.forget_files(writing.here.name)
     return ReceiptOut.model_validate(made)
 
 
 @router.get("/participants/{number}/report", operation_id="explain_participant", summary="Why, or why not")
 def explain_participant(
-    looking: Annotated[Looking, looks(Role.AUDITOR)],
+    reading: Annotated[Reading, reads(Role.AUDITOR)],
     number: Number,
     round: Annotated[  # noqa: A002
         int | None, Query(ge=0, le=_BIG, description="As it was known after this round; by default as it is now.")
     ] = None,
 ) -> PersonOut:
     """Return why someone was drawn or not: what was seen, what they are due, their account, every round, in words."""
-    said = looking.snapshot.person(check_number(looking.snapshot, number), round).to_dict()
+    said = reading.snapshot.person(check_number(reading.snapshot, number), round).to_dict()
     return PersonOut.model_validate({**said, "rounds": [_round(each) for each in said["rounds"]]})
 
 
 @router.get("/participants/{number}/proof", operation_id="get_proof", summary="A proof for one person")
-def get_proof(looking: Annotated[Looking, looks(Role.AUDITOR)], number: Number) -> ProofOut:
+def get_proof(reading: Annotated[Reading, reads(Role.AUDITOR)], number: Number) -> ProofOut:
     """Return what one person needs to prove what was recorded of them; the verifier in an export checks it."""
-    place = check_number(looking.snapshot, number)
-    return ProofOut.model_validate(looking.here.programme.proof(place))
+    place = check_number(reading.snapshot, number)
+    return ProofOut.model_validate(reading.here.programme.proof(place))
 
 
 @router.get(
@@ -146,7 +146,7 @@ def get_proof(looking: Annotated[Looking, looks(Role.AUDITOR)], number: Number) 
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
 def list_accounts(
-    looking: Annotated[Looking, looks(Role.AUDITOR)],
+    reading: Annotated[Reading, reads(Role.AUDITOR)],
     request: Request,
     response: Response,
     offset: Offset = 0,
@@ -158,10 +158,10 @@ def list_accounts(
     """
     everyone = wants_csv(request)
     first, most = (0, _BIG) if everyone else (offset, limit)
-    found = looking.snapshot.people(PeopleQuery(standing="all", sort="number", offset=first, limit=most))
+    found = reading.snapshot.people(PeopleQuery(standing="all", sort="number", offset=first, limit=most))
     names = ("number", "id", "group", "part", "standing", "account", "drawn")
     if everyone:
-        return csv_answer(looking, "accounts", {name: [vars(each)[name] for each in found.rows] for name in names})
+        return csv_answer(reading, "accounts", {name: [vars(each)[name] for each in found.rows] for name in names})
     link_next(request, response, offset, limit, found.total)
     rows = [{name: vars(each)[name] for name in names} for each in found.rows]
     return {"total": found.total, "offset": offset, "accounts": rows}

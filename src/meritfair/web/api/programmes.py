@@ -18,7 +18,7 @@ from meritfair.programme.settings import FLOOR, RECOMMENDED, Part, Settings, Tri
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, Someone
 from meritfair.web.api.bodies import body
-from meritfair.web.api.dependencies import Changing, Creating, Looking, changes, looks
+from meritfair.web.api.dependencies import Creating, Reading, Writing, reads, writes
 from meritfair.web.api.request_models import ArmIn, NewProgramme, RulesIn, SettingsChange
 from meritfair.web.api.response_models import ProgrammeLine, ProgrammeList, ProgrammeOut, ReceiptOut
 from meritfair.web.rendering import path
@@ -57,9 +57,9 @@ def create_programme(
 
 
 @router.get("/{programme}", operation_id="get_programme", summary="How a programme stands")
-def get_programme(looking: Annotated[Looking, looks(Role.VIEWER)]) -> ProgrammeOut:
+def get_programme(reading: Annotated[Reading, reads(Role.VIEWER)]) -> ProgrammeOut:
     """Return how a programme stands, what to do next, and its settings."""
-    snapshot, role = looking.snapshot, looking.here.role
+    snapshot, role = reading.snapshot, reading.here.role
     status = snapshot.status
     said = {**asdict(status), "identity": snapshot.identity, "next_step": status.next_step}
     return ProgrammeOut.model_validate(
@@ -69,20 +69,20 @@ def get_programme(looking: Annotated[Looking, looks(Role.VIEWER)]) -> ProgrammeO
 
 @router.patch("/{programme}/settings", operation_id="change_settings", summary="Change settings")
 def change_settings(
-    changing: Annotated[Changing, changes(Role.ADMIN)], given: Annotated[SettingsChange, body(SettingsChange)]
+    writing: Annotated[Writing, writes(Role.ADMIN)], given: Annotated[SettingsChange, body(SettingsChange)]
 ) -> ReceiptOut:
     """Change settings from the next round on; in a trial those of one arm. It needs a reason."""
     if all(each is None for each in (given.budget, given.policy, given.floor, given.rules)):
         raise InputError("say what changes: budget, policy, floor or rules")
-    rules = None if given.rules is None else _rules(given.rules, changing.here.look().settings.rules)
+    rules = None if given.rules is None else _rules(given.rules, writing.here.look().settings.rules)
     changed: dict[str, Any] = {"budget": given.budget, "policy": given.policy, "floor": given.floor, "rules": rules}
-    return _shown(changing.programme.change(**changed, part=given.part, reason=given.reason, **changing.once))
+    return _shown(writing.programme.change(**changed, part=given.part, reason=given.reason, **writing.once))
 
 
 @router.post("/{programme}/end", operation_id="end_programme", summary="End a programme")
-def end_programme(changing: Annotated[Changing, changes(Role.ADMIN)]) -> ReceiptOut:
+def end_programme(writing: Annotated[Writing, writes(Role.ADMIN)]) -> ReceiptOut:
     """End the programme for good and publish its secret, so that anyone can check the seeds of all draws."""
-    return _shown(changing.programme.end(**changing.once))
+    return _shown(writing.programme.end(**writing.once))
 
 
 def settings_shown(settings: Settings) -> dict[str, Any]:

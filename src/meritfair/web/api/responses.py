@@ -12,7 +12,7 @@ from fastapi import Request, Response
 
 from meritfair.core.tables import write_table
 from meritfair.web.api.bodies import CSV, JSON
-from meritfair.web.api.dependencies import Looking
+from meritfair.web.api.dependencies import Reading
 
 
 def wants_csv(request: Request) -> bool:
@@ -35,18 +35,18 @@ def _weight(accept: str, kind: str) -> float:
     return next((ranges[each] for each in choices if each in ranges), 0.0)
 
 
-def csv_answer(looking: Looking, name: str, columns: Mapping[str, Sequence[Any]]) -> Response:
+def csv_answer(reading: Reading, name: str, columns: Mapping[str, Sequence[Any]]) -> Response:
     """Return columns as a CSV file, in which no spreadsheet takes a text for a formula."""
-    return csv_file(looking, name, lambda path: write_table(path, name, columns))
+    return csv_file(reading, name, lambda path: write_table(path, name, columns))
 
 
-def csv_file(looking: Looking, name: str, write: Callable[[Path], None]) -> Response:
+def csv_file(reading: Reading, name: str, write: Callable[[Path], None]) -> Response:
     """Return the CSV file that is written by a function."""
     with TemporaryDirectory(prefix="meritfair-") as folder:
         path = Path(folder) / "answer.csv"
         write(path)
         data = path.read_bytes()
-    said = {"Content-Disposition": f'attachment; filename="{name}.csv"', **looking.headers}
+    said = {"Content-Disposition": f'attachment; filename="{name}.csv"', **reading.headers}
     return Response(data, media_type=f"{CSV}; charset=utf-8", headers=said)
 
 

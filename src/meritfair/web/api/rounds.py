@@ -18,7 +18,7 @@ from meritfair.programme.state import FORGOTTEN
 from meritfair.programme.users import Role
 from meritfair.web.api import request_models as models
 from meritfair.web.api.bodies import CsvBody, body, locating
-from meritfair.web.api.dependencies import Changing, Looking, changes, looks
+from meritfair.web.api.dependencies import Reading, Writing, reads, writes
 from meritfair.web.api.participants import Limit, Offset
 from meritfair.web.api.response_models import DrawnOut, PreviewOut, ReceiptOut, RoundLine, RoundList, RoundOut
 from meritfair.web.api.responses import csv_file, known, link_next, wants_csv
@@ -36,21 +36,21 @@ _Budget = Annotated[int | None, Query(ge=0, le=2**31 - 1, description="How many 
 
 @router.get("/rounds", operation_id="list_rounds", summary="List rounds")
 def list_rounds(
-    looking: Annotated[Looking, looks(Role.VIEWER)],
+    reading: Annotated[Reading, reads(Role.VIEWER)],
     request: Request,
     response: Response,
     offset: Offset = 0,
     limit: Limit = 100,
 ) -> RoundList:
     """Return the rounds, the last one first."""
-    found = _rounds(looking.snapshot)[::-1]
+    found = _rounds(reading.snapshot)[::-1]
     link_next(request, response, offset, limit, len(found))
     return RoundList(total=len(found), offset=offset, rounds=found[offset : offset + limit])
 
 
 @router.post("/rounds", operation_id="draw_round", summary="Draw the next round")
 def draw_round(
-    changing: Annotated[Changing, changes(Role.COORDINATOR)],
+    writing: Annotated[Writing, writes(Role.COORDINATOR)],
     given: Annotated[models.DrawIn | CsvBody, body(models.DrawIn, csv=CSV_STATES, optional=True)],
     response: Response,
 ) -> RoundOut:
@@ -59,16 +59,16 @@ def draw_round(
     There is one draw for each round: while a round is open, the same request returns the same draw. A CSV body has the
     states that are observed now.
     """
-    drawn = _with_states(given, lambda states: changing.programme.draw(states=states, **_asked(given), **changing.once))
-    response.headers["Location"] = path("api", "v1", "programmes", changing.here.name, "rounds", drawn.number)
-    return _round(drawn, changing.here.look())
+    drawn = _with_states(given, lambda states: writing.programme.draw(states=states, **_asked(given), **writing.once))
+    response.headers["Location"] = path("api", "v1", "programmes", writing.here.name, "rounds", drawn.number)
+    return _round(drawn, writing.here.look())
 
 
 @router.get("/preview", operation_id="preview_round", summary="What the next draw would be")
-def preview_round(looking: Annotated[Looking, looks(Role.AUDITOR)], budget: _Budget = None) -> PreviewOut:
+def preview_round(reading: Annotated[Reading, reads(Role.AUDITOR)], budget: _Budget = None) -> PreviewOut:
     """Return what the next draw would be committed to, for everyone enrolled; nothing is drawn, nothing is kept."""
-    planned, people = looking.here.programme.preview(budget=budget)
-    number, budgets = looking.snapshot.status.round + 1, [int(each) for each in planned.budgets]
+    planned, people = reading.here.programme.preview(budget=budget)
+    number, budgets = reading.snapshot.status.round + 1, [int(each) for each in planned.budgets]
     return PreviewOut(round=number, budgets=budgets, participants=[_drawn(each) for each in people])
 
 
@@ -79,21 +79,21 @@ def preview_round(looking: Annotated[Looking, looks(Role.AUDITOR)], budget: _Bud
     response_model=RoundOut,
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
-def get_round(looking: Annotated[Looking, looks(Role.AUDITOR)], number: RoundNumber, request: Request) -> Any:
+def get_round(reading: Annotated[Reading, reads(Role.AUDITOR)], number: RoundNumber, request: Request) -> Any:
     """Return a round with those who were drawn, and what came of them.
 
     With `Accept: text/csv` it is the list of those to be called, to be filled in and handed back as a report.
     """
-    _check_round(looking.snapshot, number)
-    found = looking.snapshot.round(number)
+    _check_round(reading.snapshot, number)
+    found = reading.snapshot.round(number)
     if wants_csv(request):
-        return csv_file(looking, f"round-{number}", lambda file: files.write_list(file, found))
-    return _round(found, looking.snapshot)
+        return csv_file(reading, f"round-{number}", lambda file: files.write_list(file, found))
+    return _round(found, reading.snapshot)
 
 
 @router.post("/rounds/{number}/outcomes", operation_id="report_outcomes", summary="Report what was done and seen")
 def report_outcomes(
-    changing: Annotated[Changing, changes(Role.COORDINATOR)],
+    writing: Annotated[Writing, writes(Role.COORDINATOR)],
     number: RoundNumber,
     given: Annotated[models.OutcomesIn | CsvBody, body(models.OutcomesIn, csv=CSV_OUTCOMES)],
 ) -> ReceiptOut:
@@ -102,10 +102,10 @@ def report_outcomes(
     Whoever was reached without being drawn needs a reason. What was reported before is not changed: that is a
     correction.
     """
-    _check_round(changing.here.look(), number)
+    _check_round(writing.here.look(), number)
 
     def do(seen: Outcomes) -> Receipt:
-        return changing.programme.report(seen, round=number, **changing.once)
+        return writing.programme.report(seen, round=number, **writing.once)
 
     if isinstance(given, CsvBody):
         return _from_csv(given, number, False, do)
@@ -115,16 +115,16 @@ def report_outcomes(
 
 @router.patch("/rounds/{number}/outcomes", operation_id="correct_outcomes", summary="Correct what was reported")
 def correct_outcomes(
-    changing: Annotated[Changing, changes(Role.COORDINATOR)],
+    writing: Annotated[Writing, writes(Role.COORDINATOR)],
     number: RoundNumber,
     given: Annotated[models.CorrectionsIn | CsvBody, body(models.CorrectionsIn, csv=CSV_CORRECTIONS)],
     reason: Annotated[str, Query(max_length=1000, description="With a CSV body: why.")] = "",
 ) -> ReceiptOut:
     """Put other values in the place of what was reported; it needs a reason. `unknown`: not known after all."""
-    _check_round(changing.here.look(), number)
+    _check_round(writing.here.look(), number)
 
     def do(seen: Outcomes, why: str) -> Receipt:
-        return changing.programme.correct(seen, round=number, reason=why, **changing.once)
+        return writing.programme.correct(seen, round=number, reason=why, **writing.once)
 
     if isinstance(given, CsvBody):
         return _from_csv(given, number, True, lambda seen: do(seen, reason))
@@ -133,10 +133,10 @@ def correct_outcomes(
 
 
 @router.post("/rounds/{number}/close", operation_id="close_round", summary="Close a round")
-def close_round(changing: Annotated[Changing, changes(Role.COORDINATOR)], number: RoundNumber) -> ReceiptOut:
+def close_round(writing: Annotated[Writing, writes(Role.COORDINATOR)], number: RoundNumber) -> ReceiptOut:
     """End the open round; what comes later can still be reported."""
-    _check_round(changing.here.look(), number)
-    return ReceiptOut.model_validate(changing.programme.close(round=number, **changing.once))
+    _check_round(writing.here.look(), number)
+    return ReceiptOut.model_validate(writing.programme.close(round=number, **writing.once))
 
 
 def _check_round(snapshot: Snapshot, number: int) -> None:

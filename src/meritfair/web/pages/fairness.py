@@ -15,7 +15,7 @@ from meritfair.programme.reading import Snapshot
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, Viewer
 from meritfair.web.charts import Chart, Curve
-from meritfair.web.pages.jobs import Work, work_of
+from meritfair.web.pages.jobs import LatestResult, work_of
 from meritfair.web.pages.responses import go
 from meritfair.web.rendering import group_word, number, page, signed
 
@@ -64,7 +64,7 @@ def make_board(here: Viewer) -> Response:
     return go(here, "p", here.name, "fairness")
 
 
-def _values(here: Here, look: Snapshot, work: Work) -> dict[str, Any]:
+def _values(here: Here, look: Snapshot, work: LatestResult) -> dict[str, Any]:
     result = work.result or {}
     return {
         "found": result,

@@ -25,7 +25,7 @@ _FRESH = 60.0  # seconds for which a result is shown although there are newer en
 
 
 @dataclass(frozen=True)
-class Work:
+class LatestResult:
     """How long work stands, for a page.
 
     Attributes
@@ -53,17 +53,17 @@ class Work:
         return dict(words.get(current().code) or words["en"])
 
 
-def work_of(here: Here, kind: str, arguments: dict[str, Any] | None = None) -> Work:
+def work_of(here: Here, kind: str, arguments: dict[str, Any] | None = None) -> LatestResult:
     """Return what there is of something that takes long, and have the rest worked out."""
     look, jobs = here.look(), here.frame.jobs
     people = look.status.enrolled + look.status.left
     now = kind == "report" and people * look.status.round <= _SMALL
     found = None if now or "fresh" in here.request.query_params else jobs.latest(kind, here.name, arguments)
     if found is not None and time.time() - found.ended < _FRESH:
-        return Work(found, found, max(0, look.entries - found.entries))
+        return LatestResult(found, found, max(0, look.entries - found.entries))
     job = jobs.ask(kind, here.name, arguments, now=now)
     found = job if job.state == "done" else jobs.latest(kind, here.name, arguments)
-    return Work(job, found, 0 if found is None else max(0, look.entries - found.entries))
+    return LatestResult(job, found, 0 if found is None else max(0, look.entries - found.entries))
 
 
 @router.get("/p/{programme}/jobs/{job}")
