@@ -317,7 +317,7 @@ def test_figures_for_prometheus(ada: TestClient, web: Web) -> None:
     ada.get(f"{P}/calls/participants/99")
     ada.get("/api/v1/nothing")
     text = web.anyone("127.0.0.1").get("/metrics").text
-    route = f"{P}/{{programme}}/participants/{{number:int}}"
+    route = f"{P}/{{programme}}/participants/{{number}}"
     assert f'meritfair_requests_total{{method="GET",route="{route}",status="200"}} 1.0' in text
     assert f'meritfair_requests_total{{method="GET",route="{route}",status="404"}} 1.0' in text
     assert f'meritfair_request_seconds_count{{method="GET",route="{route}"}} 2.0' in text
