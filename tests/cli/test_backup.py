@@ -62,7 +62,7 @@ def test_there_and_back(command: Command, store_url: str, request: pytest.Fixtur
     (file,) = Path("kept").iterdir()
     assert str(file) in answer.out
     assert head in answer.words
-    assert "calls 6" in answer.words
+    assert "calls: 6 entries" in answer.words
     assert os.name != "posix" or stat.S_IMODE(file.stat().st_mode) == 0o600
     made.play()  # what comes after is not in it
 

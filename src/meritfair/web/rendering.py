@@ -35,6 +35,7 @@ def templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
+        optimized=False,  # else what is made of constants is kept in the language of whoever came first
     )
     made.install_gettext_callables(  # type: ignore[attr-defined]
         lambda text: current().gettext(text), lambda one, many, n: current().ngettext(one, many, n), newstyle=True
