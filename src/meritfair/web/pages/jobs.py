@@ -58,11 +58,10 @@ def work_of(here: Here, kind: str, arguments: dict[str, Any] | None = None) -> L
     look, jobs = here.look(), here.frame.jobs
     people = look.status.enrolled + look.status.left
     now = kind == "report" and people * look.status.round <= _SMALL
-    found = None if now or "fresh" in here.request.query_params else jobs.latest(kind, here.name, arguments)
-    if found is not None and time.time() - found.ended < _FRESH:
-        return LatestResult(found, found, max(0, look.entries - found.entries))
-    job = jobs.ask(kind, here.name, arguments, now=now)
-    found = job if job.state == "done" else jobs.latest(kind, here.name, arguments)
+    found = jobs.latest(kind, here.name, arguments)
+    recent = found is not None and time.time() - found.ended < _FRESH and "fresh" not in here.request.query_params
+    job = found if found is not None and recent and not now else jobs.ask(kind, here.name, arguments, now=now)
+    found = job if job.state == "done" else found
     return LatestResult(job, found, 0 if found is None else max(0, look.entries - found.entries))
 
 
