@@ -8,12 +8,11 @@ import numpy as np
 
 from meritfair.core.arrays import AnyArray, BoolArray, IntArray
 from meritfair.core.checks import check_known, check_whole
-from meritfair.core.language import _
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.roster import Roster
 from meritfair.programme.state import State
 from meritfair.programme.tallies import PersonTallies, Tallies
-from meritfair.programme.view import Texts
+from meritfair.programme.view import Texts, without_name
 
 STANDINGS = ("enrolled", "away", "left", "all")
 SORTS = ("id", "number", "account", "drawn", "last_drawn", "state")
@@ -172,7 +171,7 @@ def lines_of(state: State, roster: Roster, numbers: IntArray) -> tuple[PersonLin
         known, drawn = int(own.state[row]), int(own.drawn[row])
         line = PersonLine(
             number=number,
-            id=texts.id or _("participant {number}").format(number=number),
+            id=texts.id or without_name(number),
             group=texts.group,
             staff=texts.staff,
             part=state.settings.parts[int(part[row])].name,

@@ -18,7 +18,6 @@ import numpy as np
 
 from meritfair.core.arrays import IntArray
 from meritfair.core.errors import InputError
-from meritfair.core.language import _
 from meritfair.core.sharing import SharedLook
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.ledger_cache import ByteCache, LedgerCache
@@ -30,7 +29,7 @@ from meritfair.programme.settings import Settings
 from meritfair.programme.state import CLOSED, COMMITTED, State
 from meritfair.programme.status import Status, status_of
 from meritfair.programme.storage.store import Session, Store
-from meritfair.programme.view import Texts
+from meritfair.programme.view import Texts, without_name
 
 if TYPE_CHECKING:
     from meritfair.programme.showing.change_preview import ChangePreview
@@ -170,7 +169,7 @@ class Snapshot:
             zip(numbers.tolist(), self._loaded.state.seen(round_)[:, numbers].T.tolist(), strict=True)
         ):
             drawn, before, action, after = values
-            texts = known.get(number) or Texts(_("participant {number}").format(number=number), "", "")
+            texts = known.get(number) or Texts(without_name(number), "", "")
             reason = "" if drawn else self._reason(round_, number)
             chances = float(due[place]), float(chance[place])
             made.append(RoundOutcome(number, *texts, *chances, drawn == 1, before, action, after, reason))
@@ -218,10 +217,7 @@ class Snapshot:
     def ids(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return the ids of participants by their numbers in the ledger; those who are erased have none."""
         known = self._loaded.texts(list(numbers))
-        return {
-            number: known[number].id if number in known else _("participant {number}").format(number=number)
-            for number in numbers
-        }
+        return {number: known[number].id if number in known else without_name(number) for number in numbers}
 
     def changes(self) -> list[Change]:
         """Return all changes of settings, from the first on."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from meritfair.core.arrays import IntArray
 from meritfair.core.checks import check_whole
+from meritfair.core.language import _
 from meritfair.programme.columns import Columns
 from meritfair.programme.ledger.entries import Entry
 from meritfair.programme.ledger.rowtable import RowTable
@@ -31,6 +32,17 @@ class Texts(NamedTuple):
     id: str
     group: str
     staff: str
+
+
+def without_name(number: int) -> str:
+    """Return what someone is called who was erased.
+
+    Examples
+    --------
+    >>> without_name(17)
+    'participant 17'
+    """
+    return _("participant {number}").format(number=number)
 
 
 class ProgrammeView(ABC):

@@ -14,14 +14,13 @@ import numpy as np
 
 from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
-from meritfair.core.language import _
 from meritfair.policies.plans import Lottery
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.showing.estimating import LEVEL, Bound, PartEstimates
 from meritfair.programme.showing.person_history import History, PersonRound, Stay
 from meritfair.programme.showing.waits import Wait, wait_of
 from meritfair.programme.state import CLOSED, State
-from meritfair.programme.view import ProgrammeView, Texts
+from meritfair.programme.view import ProgrammeView, Texts, without_name
 
 
 @dataclass(frozen=True)
@@ -249,7 +248,7 @@ def person_of(view: ProgrammeView, id_: str | int, *, round: int | None = None, 
     part = state.settings.parts[int(state.part[number])]
     return PersonReport(
         programme=view.name,
-        id=id_ if isinstance(id_, str) else stored.id or _("participant {number}").format(number=number),
+        id=id_ if isinstance(id_, str) else stored.id or without_name(number),
         number=number,
         round=history.round,
         time=history.time,
