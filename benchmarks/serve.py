@@ -1,11 +1,13 @@
 """How quick a server is: many readers and writers at once on 10,000 participants, and every page with 1,000,000.
 
-    ./mf python benchmarks/serve.py [--quick] [--postgresql URL] [--workers N] [--million] [--store FILE]
+    ./mf python benchmarks/serve.py [--quick] [--database both] [--no-pauses] [--seconds S] [--workers N] [--pages none]
 
 Readers open a page or ask the API, at random, and pause about a second, as people do; then the same without pauses.
 Writers report what came of one person each time, with an idempotency key. The load comes from a process of its own,
-on the same machine. At the end the ledger is compared with what the server has acknowledged. `--million` measures every
-page once it is warm, one request at a time; `--store` keeps the store with a million participants for the next time.
+on the same machine. At the end the ledger is compared with what the server has acknowledged, and the databases are
+shown beside each other. PostgreSQL is a server of its own on data in a temporary folder, unless `--postgresql` names an
+empty database. `--pages only` measures every page once it is warm, one request at a time; `--store` keeps the store
+with a million participants for the next time.
 """
 
 from __future__ import annotations
@@ -19,19 +21,21 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.pop(0)  # this folder, whose programme.py is not that of the tests
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import meritfair as mf
 from meritfair.programme import Outcomes, People, Programme
 from meritfair.programme.reading import Reader
 from meritfair.programme.users import Role, Users
+from programme import servers
 from web.server import running_server
 
 READERS, WRITERS, PAUSE = 50, 8, 1.0
@@ -249,16 +253,29 @@ def show(title: str, found: dict[str, Any], seconds: float, lost: int) -> None:
     for name, each in found["reads"]:
         by_name.setdefault(name, []).append(each)
     for name in sorted(by_name, key=lambda name: -float(np.quantile(by_name[name], 0.95))):
-        print(f"    {name:18} {quantiles(by_name[name])}")
+        print(f"    {name:18} {quantiles(by_name[name])}", flush=True)
 
 
-def measure_load(url: str, people: int, seconds: float, workers: int) -> None:
-    print(f"{people:,} participants, {READERS} readers, {WRITERS} writers, {workers} workers, {url.partition(':')[0]}")
+def summary(database: str, title: str, found: dict[str, Any], seconds: float, lost: int) -> str:
+    """Return one line about a load, to be shown beside others."""
+    reads, writes = [each for _, each in found["reads"]] or [np.inf], found["writes"] or [np.inf]
+    (half, most), slow = np.quantile(reads, [0.5, 0.99]), float(np.quantile(writes, 0.99))
+    return (
+        f"{database:11} {title:21} {len(reads) / seconds:7.1f}  {1000 * half:6.1f}  {1000 * most:7.1f}  "
+        f"{READ_BAR / most:11.2f}x  {len(writes) / seconds:8.1f}  {1000 * slow:7.1f}  "
+        f"{sum(found['errors'].values()):6}  {lost:4}"
+    )
+
+
+def measure_load(url: str, people: int, seconds: float, workers: int, pauses: dict[str, float]) -> list[str]:
+    """Print what a load finds; return a line for each."""
+    lines, database = [], url.partition(":")[0]
+    print(f"\n{people:,} participants, {READERS} readers, {WRITERS} writers, {workers} workers, {database}")
     calls = make_programme(url, people, 12)
     known, first = let_in(calls), 0
     with running_server(url, workers=workers) as server:
         host, port = server.address.removeprefix("http://").split(":")
-        for title, pause in (("Pauses as of people:", PAUSE), ("Without pauses:", 0.0)):
+        for title, pause in pauses.items():
             entries = Reader(calls.store).look(NAME).entries
             words = {"host": host, "port": int(port), "people": people, "round": 13, "pause": pause, "first": first}
             for each in (3.0, seconds):  # the first is to warm up
@@ -266,7 +283,10 @@ def measure_load(url: str, people: int, seconds: float, workers: int) -> None:
                 first += WRITERS * (len(found["writes"]) + 10)
                 if each != seconds:
                     entries = Reader(calls.store).look(NAME).entries
-            show(title, found, seconds, abs(reported(calls, entries) - len(found["writes"])))
+            lost = abs(reported(calls, entries) - len(found["writes"]))
+            show(f"{title}:", found, seconds, lost)
+            lines.append(summary(database, title, found, seconds, lost))
+    return lines
 
 
 def load(words: dict[str, Any]) -> dict[str, Any]:
@@ -322,28 +342,54 @@ async def _warm_up(host: str, port: int, known: dict[str, str], rng: random.Rand
     while quick < 20:
         with suppress(EOFError):
             answer = await Line(host, port, headers).ask("GET", PAGES["person"].format(number=rng.randrange(people)))
-            quick = quick + 1 if answer.whole < PAGE_BAR / 4 else 0
+            quick = quick + 1 if answer.status == 200 and answer.whole < PAGE_BAR / 4 else 0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few seconds, and 100,000 instead of a million")
-    parser.add_argument("--million", action="store_true", help="the pages with a million participants alone")
+    parser.add_argument("--database", choices=("sqlite", "postgresql", "both"), default="sqlite")
+    parser.add_argument("--no-pauses", action="store_true", help="only clients that never pause")
+    parser.add_argument("--pages", choices=("too", "none", "only"), default="too", help="with a million participants")
     parser.add_argument("--load", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--postgresql", metavar="URL", help="an empty database")
+    parser.add_argument("--postgresql", metavar="URL", help="an empty database, instead of a server of its own")
     parser.add_argument("--store", metavar="FILE", help="where the programme with a million participants is kept")
     given = parser.parse_args()
     if given.load:
         run_load(sys.stdin.read())
         return
     with tempfile.TemporaryDirectory(prefix="meritfair-bench-") as folder:
-        if not given.million:
-            url = given.postgresql or f"sqlite:///{folder}/calls.db"
-            measure_load(url, 10_000, 6.0 if given.quick else given.seconds, given.workers)
-        people, url = 100_000 if given.quick else 1_000_000, f"sqlite:///{given.store or folder + '/many.db'}"
-        measure_pages(url, people, 3, given.workers, 3)
+        if given.pages != "only":
+            measure_databases(given, folder)
+        if given.pages != "none":
+            people, url = 100_000 if given.quick else 1_000_000, f"sqlite:///{given.store or folder + '/many.db'}"
+            measure_pages(url, people, 3, given.workers, 3)
+
+
+def measure_databases(given: argparse.Namespace, folder: str) -> None:
+    """Measure the load on one or both databases, and print them beside each other."""
+    pauses = {} if given.no_pauses else {"pauses as of people": PAUSE}
+    pauses |= {"without pauses": 0.0}
+    seconds, lines = 6.0 if given.quick else given.seconds, list[str]()
+    with ExitStack() as stack:
+        urls = [] if given.postgresql or given.database == "postgresql" else [f"sqlite:///{folder}/calls.db"]
+        if given.postgresql or given.database != "sqlite":
+            urls.append(given.postgresql or own_postgresql(stack))
+        for url in urls:
+            lines += measure_load(url, 10_000, seconds, given.workers, pauses)
+    bar = f"{1000 * READ_BAR:.0f} ms / p99"
+    print(f"\n{'database':11} {'':21} reads/s  p50 ms   p99 ms  {bar}  writes/s   p99 ms  errors  lost")
+    print("\n".join(lines), flush=True)
+
+
+def own_postgresql(stack: ExitStack) -> str:
+    """Start a server of PostgreSQL on data of its own; return the URL of an empty database."""
+    programs = servers.server_folder()
+    if programs is None:
+        raise SystemExit("no PostgreSQL server is installed (on Debian: apt install postgresql)")
+    return stack.enter_context(servers.running_server(programs)).fresh_database()
 
 
 if __name__ == "__main__":

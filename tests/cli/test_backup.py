@@ -21,14 +21,14 @@ import meritfair as mf
 from meritfair.programme import People
 from meritfair.programme.storage.database import Database
 from meritfair.programme.storage.looking import look_at
-from meritfair.programme.storage.schema import HEAD
+from meritfair.programme.storage.store import Store
+from meritfair.programme.storage.temporary_rows import UploadRow
 from programme.clinics import clinic
 from programme.conftest import postgresql as postgresql
 from programme.conftest import store_url as store_url
 from programme.servers import Server
 
 Command = Callable[..., Any]
-OLD = Path(__file__).parents[1] / "data" / "programme-1.sqlite3"
 
 
 @pytest.fixture(autouse=True)
@@ -105,16 +105,24 @@ def test_backups_during_writes(command: Command, store_url: str, request: pytest
             Path(to).unlink()
 
 
-def test_a_backup_does_not_upgrade_the_store(command: Command) -> None:
-    shutil.copy(OLD, "old.db")
-    content = Path("old.db").read_bytes()
-    made = json.loads(command("backup", "copy.db", "--store", "old.db", "--json").out)
-    assert made["schema"] == "1"
-    assert Path("old.db").read_bytes() == content
-    assert look_at(Database("copy.db")).schema == "1"
-    back = json.loads(command("restore", "copy.db", "--store", "new.db", "--json").out)
-    assert back["programmes"] == made["programmes"] != []
-    assert look_at(Database("new.db")).schema == HEAD
+def test_what_servers_share_for_a_while_is_left_out(
+    command: Command, store_url: str, request: pytest.FixtureRequest
+) -> None:
+    store = clinic(store_url).programme.store
+    store.set_setting("signing key", "kept")
+    with store.temporary(writing=True) as rows:
+        rows.put_upload(UploadRow("token", "calls", "Ada", "enrol", "people.csv", 0, "", 5, 1))
+        rows.put_data("token", [b"id\nsomeone who is named only here\n" * 50])
+    made = json.loads(command("backup", "copy", "--store", store_url, "--json").out)
+    assert b"someone who is named only here" not in Path(made["file"]).read_bytes()
+    to = new_store(store_url, request)
+    command("restore", "copy", "--store", to)
+    restored = Store(to)
+    assert restored.setting("signing key") == "kept"
+    with restored.temporary() as rows:
+        assert rows.uploads() == []
+    with store.temporary() as rows:
+        assert len(rows.uploads()) == 1, "the store itself keeps it"
 
 
 def test_what_is_replaced_is_kept(command: Command) -> None:

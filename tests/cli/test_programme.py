@@ -118,11 +118,31 @@ def test_a_dry_run_draws_nothing(call: Call, clinic: mf.programme.Programme) -> 
     assert "--dry-run goes with" in call("draw", "--dry-run", "--away", "P1").err
 
 
+@pytest.mark.slow
+def test_many_are_taken_out_for_a_reason_and_the_audit_says_so(call: Call, clinic: mf.programme.Programme) -> None:
+    many = [f"P{number}" for number in range(4, 13)]
+    for verb in (["away", *many], ["withdraw", *many], ["draw", "--away", ",".join(many)]):
+        answer = call(*verb)
+        assert answer.code != 0
+        assert "9 of 12 participants would be taken out since the last draw" in answer.err
+        assert "--reason" in answer.err
+    assert "the budget for round 1 alone is 0, and that of the settings 3" in call("draw", "-k", 0).err
+    assert call("draw", "--away", ",".join(many), "--reason", "a flood").code == 0
+    assert call("close").code == 0
+    assert call("away", *many, "--back").code == 0
+    answer = call("audit", "--html", "audit.html", "--unverified")
+    assert answer.out.startswith("3 of the 3 draws of 1 round were not left to chance")
+    assert "“a flood”" in answer.words
+    assert "Could anyone have steered this?" in Path("audit.html").read_text()
+    found = json.loads(call("audit", "--unverified", "--json").out)["steering"]
+    assert (found["answer"], found["findings"][0]["by"]) == ("not-chance", ["Dr. Osei"])
+
+
 def test_who_is_away_is_not_drawn_and_somebody_said_so(call: Call, clinic: mf.programme.Programme) -> None:
     assert call("away", "P1", "P2").out == "2 participants are away from now on.\n"
     assert call("away", "P2", "P3").out == "1 participant is away from now on. 1 other already was.\n"
     assert call("away", "P3", "--back").out == "1 participant is back from now on.\n"
-    drawn = json.loads(call("draw", "--away", "P4,P5", "-k", 8, "--json").out)
+    drawn = json.loads(call("draw", "--away", "P4,P5", "-k", 8, "--reason", "an open day", "--json").out)
     assert {each["id"] for each in drawn["people"]} == {"P3", *(f"P{i}" for i in range(6, 13))}
     assert drawn["away"] == 4
     assert "there is no participant 'P77'" in call("away", "P77").err
@@ -167,15 +187,18 @@ def test_a_key_is_done_once(call: Call, clinic: mf.programme.Programme) -> None:
 
 
 def test_a_public_value_decides(call: Call, clinic: mf.programme.Programme) -> None:
-    answer = call("draw", "--source", "the lottery of Saturday", "--out", "calls.csv")
+    assert call("change", "--source", "the lottery of Saturday", "--reason", "more trust").code == 0
+    answer = call("draw", "--out", "calls.csv")
     assert "Round 1 is committed, and waits for the lottery of Saturday. Nobody is drawn yet." in answer.out
     assert not Path("calls.csv").exists()
     assert "Round 1 waits for its public value" in call("status").out
-    assert "waits for the lottery of Saturday: finish it with that value" in call("draw").err
+    assert "waits for the lottery of Saturday. Nobody is drawn yet." in call("draw").out
     assert "must be hexadecimal of 16 to 1024 bytes" in call("draw", "--value", "12").err
     assert "clinic, round 1: 3 of 12 are drawn." in call("draw", "--value", "2 5 12 8 10 41 /").out
     assert call("close").code == 0
-    answer = call("draw", "--source", "drand")
+    assert "1 draw of 1 rests on a public value that no program can check" in call("verify").out
+    assert call("change", "--source", "drand", "--reason", "can be checked").code == 0
+    answer = call("draw")
     assert "Round 2 is committed, and waits for drand quicknet round " in answer.out
     assert "/public/" in answer.out
     with clinic.store.reading("clinic") as session:
@@ -186,7 +209,7 @@ def test_verify_finds_a_head_that_is_gone(call: Call, clinic: mf.programme.Progr
     head = clinic.status().head
     assert call("draw").code == 0
     answer = call("verify", "--head", head)
-    assert (answer.code, "It holds 1 head that was noted before." in answer.out) == (0, True)
+    assert (answer.code, "It holds 1 head that was kept elsewhere." in answer.out) == (0, True)
     answer = call("verify", "--head", head, "--head", HASH)
     assert answer.code == 1
     assert f"The ledger is not whole. the head {HASH} is not in the ledger" in answer.out
@@ -250,7 +273,7 @@ def test_a_trial(call: Call) -> None:
         assert text in " ".join(made.out.split())
     assert call("enrol", "people.csv").code == 0
     assert "in a trial a budget is given by part" in call("draw", "-k", 2).err
-    drawn = json.loads(call("draw", "-k", "calls=2", "--json").out)
+    drawn = json.loads(call("draw", "-k", "calls=2", "--reason", "a nurse is ill", "--json").out)
     with mf.programme.open("calls.db").store.reading("trial") as session:
         _, entry, _ = next(session.entries())
         members = int((Work(session).state.part == 0).sum())  # as chance has it
@@ -348,10 +371,12 @@ def test_nothing_controls_the_terminal(call: Call) -> None:
     for name in ("\x1b[31mred", "", "x" * 101):
         answer = call("create", name, "-k", "1")
         assert answer.code == 2
-        assert answer.err.startswith("meritfair: the name of a programme has 1 to 100 printable characters, got ")
+        assert answer.err.startswith(
+            "meritfair: the name of a programme has 1 to 100 characters, all of which can be seen"
+        )
         assert "\x1b" not in answer.err
     assert not Path("calls.db").exists()
-    mf.programme.open("calls.db", "\x1b[31mred").create(1, "random", by="\x1b[32m")
+    mf.programme.open("calls.db", "red").create(1, "random", by="\x1b[32m")
     for words in (["list"], ["status"], ["enrol", "people.csv"], ["draw"], ["verify"], ["status", "-p", "\x1b[31m"]):
         answer = call(*words)
         assert "\x1b" not in answer.out + answer.err
@@ -410,3 +435,11 @@ def test_a_demonstration_has_all_that_happens(call: Call) -> None:
     assert call("person", values["waited"], "-p", "long").code == 0
     assert call("verify", "-p", "long").code == 0
     assert "participants must be between 10 and 1000000, got 3" in call("demo", "-n", 3, "--name", "x").err
+
+
+@pytest.mark.parametrize("name", ["CLINIC", "clinic ", "cli\u200bnic"])
+def test_no_second_programme_that_looks_alike(call: Call, clinic: mf.programme.Programme, name: str) -> None:
+    made = call("create", name, "-k", 2)
+    assert made.code != 0
+    assert "already a programme 'clinic'" in made.err or "all of which can be seen" in made.err
+    assert clinic.store.names() == ["clinic"]

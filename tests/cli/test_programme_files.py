@@ -243,7 +243,7 @@ def test_what_contradicts_the_ledger_is_refused_with_its_line(call: Call, calls:
     calls.report(Outcomes(["Bo"], action=[1], after=[0]))
     calls.close()
     calls.withdraw("Cy")
-    calls.draw(budget=0)
+    calls.draw(budget=0, reason="a holiday")
     before = head(calls)
     for text, message in [
         (
@@ -297,7 +297,7 @@ def test_parquet_goes_in_and_out(call: Call, calls: mf.programme.Programme) -> N
     pq.write_table(pa.table({"id": [17, 18], "group": ["north", None]}), "people.parquet")
     assert call("enrol", "people.parquet").code == 0
     calls.close()
-    assert call("draw", "--out", "calls.parquet", "-k", 8).code == 0
+    assert call("draw", "--out", "calls.parquet", "-k", 8, "--reason", "more hands").code == 0
     table = pq.read_table("calls.parquet").to_pydict()
     assert table["id"] == [*IDS, "17", "18"]
     assert table["action"] == [None] * 8

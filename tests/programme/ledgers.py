@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +120,10 @@ class Book:
     programme: str = "0123456789abcdef" * 2
     ids: dict[int, tuple[str, bytes]] = field(default_factory=dict)  # by number: external id and salt
     secret: bytes = SECRET
+    clock: str = "2026-11-17T09:00:00Z"
 
     def add(self, kind: str, body: Mapping[str, Any], rows: list[Row] | None = None) -> None:
-        self.drafts.append(Draft(kind, dict(body), rows))
+        self.drafts.append(Draft(kind, dict(body), rows, self.clock))
 
     def copy(self) -> Book:
         return deepcopy(self)
@@ -141,9 +143,7 @@ class Book:
                 continue
             commit = max(at for at in range(seq) if self.drafts[at].kind == "commit")
             what, digest, value = self.drafts[commit], self.commitment(commit), draft.body["value"]
-            seed = hmac.new(self.secret, digest, hashlib.sha256).digest()
-            if value is not None:
-                seed = hashlib.sha256(b"meritfair-draw" + digest + bytes.fromhex(value)).digest()
+            seed = hmac.new(self.secret, digest + bytes.fromhex(value or ""), hashlib.sha256).digest()
             draft.body |= {"commitment": digest.hex(), "seed": seed.hex()}
             draft.rows = [[number] for number in drawn(seed, what.rows or [], what.body["budgets"])]
         return self
@@ -152,7 +152,7 @@ class Book:
         """Return the chained entries; some can be spoiled before they are hashed."""
         lines, previous = list[bytes](), "0" * 64
         for seq, draft in enumerate(self.drafts):
-            entry = {"format": "meritfair-ledger-1", "programme": self.programme, "seq": seq, "previous": previous}
+            entry = {"format": "meritfair-ledger-2", "programme": self.programme, "seq": seq, "previous": previous}
             entry |= {"kind": draft.kind, "time": draft.time, "by": draft.by, "body": draft.body}
             line = canonical({**entry, "table": draft.table()})
             lines.append((spoil or {}).get(seq, bytes)(line))
@@ -215,7 +215,8 @@ class Clinic:
         self.part, self.away, self.round = dict[int, int](), dict[int, int](), 0
         parts = [{"name": str(k), "policy": "{}", "budget": [K], "share": 1} for k, K in enumerate(budgets)]
         rules = {"cooldown": 0, "warmup": 0, "once": False, "accrue": True}
-        body = {"name": "calls", "parts": parts, "rules": rules, "forget": "1.0", "features": ["age"]}
+        self.settings: dict[str, Any] = {"parts": parts, "rules": rules, "source": "secret"}
+        body = {"name": "calls", "forget": "1.0", "features": ["age"], **self.settings}
         digest = hashlib.sha256(SECRET).hexdigest()
         self.book.add("create", {**body, "secret": digest, "versions": {"meritfair": "1"}, "trial": None})
         self.enrol(list(range(people)))
@@ -239,7 +240,21 @@ class Clinic:
         self.away |= changes
         self.book.add("away", {}, [[number, changes[number]] for number in sorted(changes)])
 
-    def commit(self, source: dict[str, Any] | None = None) -> None:
+    def change(self, **settings: Any) -> None:
+        """Change some settings; `source` is what later commitments wait for."""
+        self.settings |= settings
+        self.book.add("change", {**self.settings, "reason": "as was agreed"})
+
+    def source(self) -> dict[str, Any] | None:
+        """Return what a commitment that is made now waits for."""
+        setting = self.settings["source"]
+        if not setting.startswith("drand"):
+            return None if setting == "secret" else {"kind": "named", "name": setting}
+        minutes = 1 if setting == "drand" else int(setting.split()[2])
+        now = datetime.strptime(self.book.clock, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        return {"kind": "drand-quicknet", "round": 2 + int(now.timestamp() + 60 * minutes - 1692803367) // 3}
+
+    def commit(self) -> None:
         self.round += 1
         rows = list[Row]()
         for part, budget in enumerate(self.budgets):
@@ -249,7 +264,7 @@ class Clinic:
                 state = self.rng.choice([-1, 0, 1])
                 rows.append([number, part, self.away[number], state, ONE // 4, given.get(number, 0)])
         body = {"round": self.round, "budgets": list(self.budgets), "design": "systematic-sha256-1"}
-        self.book.add("commit", {**body, "source": source, "versions": {"meritfair": "1"}}, sorted(rows))
+        self.book.add("commit", {**body, "source": self.source(), "versions": {"meritfair": "1"}}, sorted(rows))
 
     def draw(self, value: str | None = None) -> None:
         self.book.add("draw", {"round": self.round, "commitment": "", "seed": "", "value": value}, [])
@@ -262,8 +277,8 @@ class Clinic:
     def close(self) -> None:
         self.book.add("close", {"round": self.round})
 
-    def play(self, source: dict[str, Any] | None = None, value: str | None = None) -> None:
-        self.commit(source)
+    def play(self, value: str | None = None) -> None:
+        self.commit()
         self.draw(value)
         self.report()
         self.close()
@@ -280,8 +295,7 @@ def plain() -> Book:
     clinic.play()
     clinic.report("correct", round_=1)
     clinic.enrol([1, 7, 8])
-    first = clinic.book.drafts[0].body
-    clinic.book.add("change", {"parts": first["parts"], "rules": first["rules"], "reason": "none"})
+    clinic.change()
     clinic.play()
     clinic.withdraw(4)
     clinic.book.add("erase", {}, [[4]])
@@ -302,12 +316,16 @@ def public() -> Book:
     """Values that were not there yet, with something between commitment and draw."""
     clinic = Clinic([3], people=9)
     clinic.play()
-    clinic.commit({"kind": "drand-quicknet", "round": 40_000_000})
+    clinic.change(source="drand")
+    clinic.commit()
     clinic.report(round_=1)
-    clinic.draw("fe" * 32)
+    clinic.book.clock = "2026-11-17T09:01:03Z"
+    clinic.draw("fe" * 48)
     clinic.close()
-    clinic.play({"kind": "named", "name": "the lottery of Saturday"}, "0123456789abcdef" * 2)
-    clinic.commit({"kind": "named", "name": "the lottery of next Saturday"})
+    clinic.change(source="the lottery of Saturday")
+    clinic.play("0123456789abcdef" * 2)
+    clinic.change(source="drand after 90 minutes")
+    clinic.commit()
     return clinic.book.settle()
 
 
@@ -316,7 +334,8 @@ def ended() -> Book:
     clinic = Clinic([2, 1], people=10)
     for _ in range(3):
         clinic.play()
-    clinic.play({"kind": "drand-quicknet", "round": 40_000_000}, "fe" * 32)
+    clinic.change(source="the lottery of Saturday")
+    clinic.play("fe" * 32)
     clinic.book.add("end", {"secret": SECRET.hex()})
     return clinic.book.settle()
 

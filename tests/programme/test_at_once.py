@@ -166,7 +166,7 @@ def test_people_enrolled_together_and_one_by_one_have_the_same_numbers(store_url
     calls = mf.programme.open(store_url, "calls")
     calls.create(1)
     calls.enrol(People(["b", "a"]))
-    calls.withdraw("a")
+    calls.withdraw("a", reason="a holiday")
     calls.enrol(People(["z", "a", "y"]))
     with calls.store.reading("calls") as session:
         assert Work(session).numbers(["b", "a", "z", "y"]).tolist() == [0, 1, 2, 3]

@@ -210,7 +210,8 @@ def test_an_open_round_is_explained_as_it_was_committed(url: str) -> None:
 
 def test_a_round_that_waits_for_its_public_value(url: str) -> None:
     calls = started(url, ["Ada", "Bo"], policy="random")
-    calls.draw(source="the lottery of Saturday")
+    calls.change(source="the lottery of Saturday", reason="the board asked for it", by="Ann")
+    calls.draw()
     found = person(calls, "Ada")
     assert found.rounds[0].drawn is None
     assert found.wait.longest == 0
@@ -472,6 +473,7 @@ def test_a_page_needs_nothing_beside_it_and_shows_names_as_they_are(url: str, tm
     page = person_page(found)
     assert len(page.sections[1].tables[0].cells) == 3
     assert page.made_with["head of the ledger"] == made.status().head
+    assert page.made_with["short code of the head"].replace("-", "") == made.status().head[:12]
     then = person_page(person(made, name, round=1))
     assert "This page shows what was known after round 1" in then.lead
     assert len(then.sections[1].tables[0].cells) == 1

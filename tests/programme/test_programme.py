@@ -184,13 +184,13 @@ def test_a_cool_down_follows_what_was_done(store_url: str) -> None:
 
 def test_budgets_of_a_round(store_url: str) -> None:
     calls = clinic(store_url, 5, [2, 0]).programme
-    assert len(calls.draw(budget=4).people) == 4
+    assert len(calls.draw(budget=4, reason="more staff this week").people) == 4
     with pytest.raises(InputError, match=r"drawn already.*its budget was \[4\], not \[3\]"):
         calls.draw(budget=3)
     calls.close()
     assert calls.draw().people == ()
     calls.close()
-    assert len(calls.draw(budget=9).people) == 5  # all there are
+    assert len(calls.draw(budget=9, reason="an open day").people) == 5  # all there are
     assert calls.verify().whole
 
 
@@ -286,7 +286,7 @@ def test_pseudonyms_stand_for_ids(store_url: str) -> None:
     with work_of(calls) as session:
         assert "Ada Lovelace" not in {each.id for each in session.people()}
     calls.close()
-    calls.withdraw("Bo")
+    calls.withdraw("Bo", reason="moved away")
     assert calls.verify().whole
 
 
@@ -324,7 +324,7 @@ def test_trials_randomise_in_blocks_within_strata(store_url: str) -> None:
     calls.close()
     with pytest.raises(InputError, match="given by part"):
         calls.draw(budget=2)
-    assert len(calls.draw(budget={"calls": 5}).people) == 5
+    assert len(calls.draw(budget={"calls": 5}, reason="more staff this week").people) == 5
     calls.close()
     calls.end(by="Ada")
     assert calls.verify().whole

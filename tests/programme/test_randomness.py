@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from meritfair.core.errors import InputError
+from meritfair.core.errors import InputError, MissingExtraError
 from meritfair.programme.ledger import randomness
+from programme.beacon import RANDOMNESS, SIGNATURES
 from reference import rfc3797
 
-# Rounds of quicknet as api.drand.sh serves them, and as public repositories quote them: 1000 in several of drand's
-# clients in Rust, TypeScript and Solidity, 657413 in the README of mcdcam/python-drand-verify.
-QUICKNET = {
-    1000: (
-        "b44679b9a59af2ec876b1a6b1ad52ea9b1615fc3982b19576350f93447cb1125e342b73a8dd2bacbe47e4b6b63ed5e39",
-        "fe290beca10872ef2fb164d2aa4442de4566183ec51c56ff3cd603d930e54fdd",
-    ),
-    657413: (
-        "b713718a38ae728dfd477991af2822e08d2f305e47718cef9f7848ce4050e7be41076862b98fad56e91a6b85b89cd97b",
-        "fc1873a13f3545aeade8401532ef5519920652eee6b0d2b19ca12643b87b3587",
-    ),
-}
 RFC_NUMBERS = "9319 / 2 5 12 8 10 / 9 18 26 34 41 45"  # Section 6
 RFC_SELECTION = [17, 7, 2, 16, 25, 23, 8, 24, 19, 13, 22, 5, 18, 9, 1, 4]
 RFC_DIGESTS = [
@@ -33,16 +26,85 @@ RFC_DIGESTS = [
 ]
 NOMCOM_2022 = "7 8 11 18 28 40 48 / 15 16 21 31 36 65 / 8 12 13 17 21 26 35 42 / 1 5 10 13 14 16 21 25 27"
 NOMCOM_2022_SELECTION = [171, 245, 68, 190, 70, 126, 110, 128, 138, 173]  # of 267 volunteers
-LOTTERY = randomness.parse_source("the lottery of Saturday")
+LOTTERY = {"kind": "named", "name": "the lottery of Saturday"}
 
 
-@pytest.mark.parametrize("number", sorted(QUICKNET))
+def drand(number: int) -> dict[str, Any]:
+    return {"kind": "drand-quicknet", "round": number}
+
+
+@pytest.mark.parametrize("number", sorted(SIGNATURES))
 def test_published_rounds_of_drand(number: int) -> None:
-    source = randomness.parse_source(f"drand quicknet round {number}")
-    signature, value = QUICKNET[number]
-    assert hashlib.sha256(bytes.fromhex(signature)).hexdigest() == value
-    assert randomness.parse_value(source, signature) == bytes.fromhex(value)
-    assert randomness.parse_value(source, f" {value.upper()}\n") == bytes.fromhex(value)
+    signature = SIGNATURES[number]
+    assert hashlib.sha256(bytes.fromhex(signature)).hexdigest() == RANDOMNESS[number]
+    assert randomness.parse_value(drand(number), f" {signature.upper()}\n") == bytes.fromhex(signature)
+    answer = {"round": number, "randomness": RANDOMNESS[number], "signature": signature}
+    assert randomness.parse_value(drand(number), json.dumps(answer)) == bytes.fromhex(signature)
+
+
+def test_a_signature_of_another_round_is_refused() -> None:
+    with pytest.raises(InputError, match="not the value of drand quicknet round 1001: the signature does not fit"):
+        randomness.parse_value(drand(1001), SIGNATURES[1000])
+    answer = json.dumps({"round": 1000, "signature": SIGNATURES[1000]})
+    with pytest.raises(InputError, match="waits for round 1001 of drand, got the value of round 1000"):
+        randomness.parse_value(drand(1001), answer)
+
+
+@pytest.mark.parametrize(
+    "made_up",
+    [
+        "ab" * 48,  # no point of the curve, or not of its group
+        "00" * 48,
+        "c0" + "00" * 47,  # the point at infinity
+        "ff" * 48,
+        SIGNATURES[1000][:-2] + "38",
+        f"{int(SIGNATURES[1000][:2], 16) ^ 0x20:02x}" + SIGNATURES[1000][2:],  # the negative point
+        SIGNATURES[657413],
+    ],
+)
+def test_made_up_signatures_are_refused(made_up: str) -> None:
+    with pytest.raises(InputError, match="the signature does not fit its round and the public key"):
+        randomness.parse_value(drand(1000), made_up)
+
+
+def test_the_first_of_many_that_does_not_fit_is_found() -> None:
+    right = [(number, bytes.fromhex(signature)) for number, signature in SIGNATURES.items()]
+    wrong = (1000, right[1][1])
+    assert randomness.first_unfit([]) is None
+    assert randomness.first_unfit(right * 3) is None
+    assert randomness.first_unfit([*right, wrong, right[0], wrong]) == 2
+    assert randomness.first_unfit([right[0], (657413, bytes(48)), wrong]) == 1
+    swapped = [(1000, right[1][1]), (657413, right[0][1])]  # whose sums agree without coefficients
+    assert randomness.first_unfit(swapped) == 0
+
+
+def test_the_library_for_signatures_does_not_let_recursion_go_deeper() -> None:
+    """With a limit of 100,000, which it sets, JSON from outside could overflow the stack and end a server."""
+    script = (
+        "import json, sys\n"
+        "from meritfair.programme.ledger import randomness\n"
+        f"assert randomness.first_unfit([(1000, bytes.fromhex('{SIGNATURES[1000]}'))]) is None\n"
+        "assert 'py_ecc' in sys.modules\n"
+        "try:\n"
+        "    json.loads('[' * 90_000)\n"
+        "except RecursionError:\n"
+        "    print('refused')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("refused\n", 0), done.stderr
+
+
+def test_drand_needs_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.split(".")[0] == "py_ecc"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "py_ecc", None)
+    assert not randomness.can_check_signatures()
+    with pytest.raises(MissingExtraError, match="needs the extra 'beacon'"):
+        randomness.parse_value(drand(1000), SIGNATURES[1000])
+    with pytest.raises(MissingExtraError, match="needs the extra 'beacon'"):
+        randomness.check_can_use("drand after 5 minutes")
+    randomness.check_can_use("secret")
+    randomness.check_can_use("the lottery")
 
 
 def test_the_worked_example_of_rfc_3797() -> None:
@@ -68,47 +130,50 @@ def test_seeds() -> None:
     assert len(secret) == 32
     assert randomness.new_secret() != secret
     assert randomness.secret_hash(secret) == hashlib.sha256(secret).hexdigest()
-    assert randomness.seed_from_secret(secret, commitment) == hmac.new(secret, commitment, "sha256").digest()
-    joined = b"meritfair-draw" + commitment + b"value"
-    assert randomness.seed_from_value(commitment, b"value") == hashlib.sha256(joined).digest()
+    assert randomness.draw_seed(secret, commitment) == hmac.new(secret, commitment, "sha256").digest()
+    joined = hmac.new(secret, commitment + b"value", "sha256").digest()
+    assert randomness.draw_seed(secret, commitment, b"value") == joined
 
 
 def test_seeds_of_the_wrong_size_are_refused() -> None:
     with pytest.raises(InputError, match="a secret has 32 bytes, got 31"):
-        randomness.seed_from_secret(bytes(31), bytes(32))
+        randomness.draw_seed(bytes(31), bytes(32))
     with pytest.raises(InputError, match="a commitment has 32 bytes, got 33"):
-        randomness.seed_from_value(bytes(33), b"value")
-    with pytest.raises(InputError, match="must not be empty"):
-        randomness.seed_from_value(bytes(32), b"")
+        randomness.draw_seed(bytes(32), bytes(33), b"value")
 
 
-def test_sources() -> None:
-    assert randomness.parse_source(" Drand  quicknet ROUND 7 ") == {"kind": "drand-quicknet", "round": 7}
-    assert randomness.parse_source(" Lotto  7 ") == {"kind": "named", "name": "Lotto  7"}
-    for text in ("drand quicknet round 7", "Lotto 7"):
-        assert randomness.describe(randomness.parse_source(text)) == text
+def test_settings() -> None:
+    assert randomness.check_source(" Drand  AFTER 7 minutes ") == "drand after 7 minutes"
+    assert randomness.check_source("drand after 1 minute") == "drand"
+    assert randomness.check_source(" Lotto  7 ") == "Lotto  7"
+    assert randomness.check_source(" \n") == "secret"
+    time = datetime(2026, 4, 20, tzinfo=UTC)
+    assert randomness.source_for("secret", time) is None
+    assert randomness.source_for("Lotto 7", time) == {"kind": "named", "name": "Lotto 7"}
+    for text, minutes in (("drand", 1), ("drand after 90 minutes", 90)):
+        found = randomness.source_for(text, time)
+        assert found == drand(27946613 + 20 * minutes)
+        assert randomness.describe(found) == f"drand quicknet round {found['round']}"
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "it is empty"),
-        (" \n", "it is empty"),
-        ("drand", "is written as"),
-        ("drand quicknet round -1", "is written as"),
-        ("drand quicknet round 7, 8", "is written as"),
-        ("drand mainnet round 7", "is written as"),
-        ("drand quicknet round 0", "between 1 and 10000000000, got 0"),
-        ("drand quicknet round 99999999999", "between 1 and 10000000000, got 99999999999"),
+        ("drand quicknet round 7", "is written as"),
+        ("drand after minutes", "is written as"),
+        ("drand mainnet", "is written as"),
+        ("drand after 0 minutes", "between 1 and 43200, got 0"),
+        ("drand after 43201 minutes", "between 1 and 43200, got 43201"),
+        ("x" * 301, "at most 300 characters, got 301"),
     ],
 )
-def test_sources_that_are_refused(text: str, why: str) -> None:
+def test_settings_that_are_refused(text: str, why: str) -> None:
     with pytest.raises(InputError, match=why):
-        randomness.parse_source(text)
+        randomness.check_source(text)
 
 
 def test_when_a_round_of_drand_appears() -> None:
-    times = [randomness.appears_at(randomness.parse_source(f"drand quicknet round {n}")) for n in (1, 2, 27946612)]
+    times = [randomness.appears_at(drand(number)) for number in (1, 2, 27946612)]
     genesis = datetime(2023, 8, 23, 15, 9, 27, tzinfo=UTC)
     assert times == [genesis, genesis + timedelta(seconds=3), datetime(2026, 4, 20, tzinfo=UTC)]
     assert genesis.timestamp() == 1692803367
@@ -126,26 +191,26 @@ def test_the_next_round_is_the_first_one_later(seconds: int) -> None:
     assert number == 1 or times[1] <= now
 
 
-def test_rounds_must_be_in_the_future_but_not_far() -> None:
-    source = randomness.parse_source("drand quicknet round 27946612")
+def test_no_value_before_it_is_published() -> None:
     time = datetime(2026, 4, 20, tzinfo=UTC)
-    for early in (timedelta(seconds=1), timedelta(days=30)):
-        randomness.check_future(source, time - early)
-    with pytest.raises(InputError, match="published at 2026-04-20 00:00:00 UTC: name one from round 27946613 on"):
-        randomness.check_future(source, time)
-    with pytest.raises(InputError, match="more than 30 days ahead: name one up to round 27946611"):
-        randomness.check_future(source, time - timedelta(days=30, seconds=1))
-    with pytest.raises(InputError, match="name one from round"):
-        randomness.check_future(randomness.parse_source("drand quicknet round 1"))  # by today's clock
-    randomness.check_future(LOTTERY, time)
+    randomness.check_published(drand(27946612), time)
+    randomness.check_published(LOTTERY, time)
+    with pytest.raises(InputError, match="published at 2026-04-20 00:00:00 UTC: it can have no value before that"):
+        randomness.check_published(drand(27946612), time - timedelta(seconds=1))
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ab", "zz" * 32, "ab" * 31, "ab" * 33, "ab" * 47, "ab" * 49, "0x" + "ab" * 32, "ab" * 31 + "a", "1 2 / 3 4"],
+    ["", "ab", "zz" * 48, "ab" * 32, "ab" * 47, "ab" * 49, "0x" + "ab" * 47, "ab" * 47 + "a", "1 2 / 3 4"],
 )
 def test_values_of_drand_that_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"64 hexadecimal digits, or its signature, 96 digits, got"):
+    with pytest.raises(InputError, match=r"is the signature of its round, 96 hexadecimal digits"):
+        randomness.parse_value({"kind": "drand-quicknet", "round": 1}, text)
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"round": 1}', '{"signature": []}', "{" * 9000, '{"a":' * 9000])
+def test_answers_of_drand_that_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="an answer of drand has a round and a signature"):
         randomness.parse_value({"kind": "drand-quicknet", "round": 1}, text)
 
 

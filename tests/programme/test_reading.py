@@ -9,7 +9,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
+from time import sleep
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from meritfair.programme.reading import EntryLine, Reader, Snapshot
 from meritfair.programme.rounds import committed
 from meritfair.programme.showing.estimating import PartEstimates
 from meritfair.programme.showing.person import PersonReport, person_of
+from meritfair.programme.state import State
 from meritfair.programme.storage.session import Session
 from meritfair.programme.storage.store import StoreError
 from meritfair.programme.work import Work
@@ -164,7 +167,8 @@ def test_every_kind_of_entry(store_url: str) -> None:
         lambda: calls.enrol(People(ids[12:], groups[12:], staff[12:], {"age": ages["age"][12:]}), by="Bo"),
         lambda: calls.close(by="Ada"),
         lambda: calls.report(Outcomes(list(calls.round(1).ids), [1] * 3, [1, -1, 0]), round=1, by="Bo"),
-        lambda: calls.draw(source="the lottery of Saturday", by="Ada"),
+        lambda: calls.change(source="the lottery of Saturday", reason="more trust", by="Ada"),
+        lambda: calls.draw(by="Ada"),
         lambda: calls.away(["P1"], back=True, by="Ada"),
         lambda: calls.draw(value="3 8 21 33 /", by="Ada"),
         lambda: calls.correct(
@@ -173,7 +177,7 @@ def test_every_kind_of_entry(store_url: str) -> None:
         lambda: calls.withdraw(["P4"], by="Ada"),
         lambda: calls.close(by="Ada"),
         lambda: calls.erase("P4", by="Ada"),
-        lambda: calls.change(budget=2, reason="fewer hands", by="Ada"),
+        lambda: calls.change(budget=2, source="secret", reason="fewer hands", by="Ada"),
         lambda: calls.withdraw(["P5"], by="Ada"),
         lambda: calls.enrol(People(["P5"], ["west"], ["Max"], {"age": ["old"]}), by="Ada"),
         lambda: calls.draw(by="Ada"),
@@ -219,7 +223,7 @@ def test_lists_of_people(store_url: str) -> None:
     programme.enrol(People(["Änne", "anton"], ["east", ""], ["Kim", "Kim"]), by="Ada")
     programme.withdraw(["p7", "p8"], by="Ada")
     programme.erase("p7", by="Ada")
-    programme.away(["p11", "p20"], by="Ada")
+    programme.away(["p11", "p20"], reason="a holiday", by="Ada")
     programme.draw(by="Ada")
     snapshot = reader.look("calls")
     with programme.store.reading("calls") as session:
@@ -402,6 +406,60 @@ def test_what_is_made_ahead_is_used(store_url: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
+def test_few_past_rounds_are_worked_out_at_once_and_once_for_all_who_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = clinic(str(tmp_path / "calls.db"))
+    for _ in range(6):
+        calls.play()
+    reader, lock = Reader(calls.programme.store), Lock()
+    of, now, most, made = PartEstimates.of, list[int](), list[int](), list[int]()
+
+    def counted(state: State, *given: Any) -> PartEstimates:
+        with lock:
+            now.append(state.summary.round)
+            made.append(state.summary.round)
+            most.append(len(now))
+        sleep(0.05)  # so that others come meanwhile
+        with lock:
+            now.remove(state.summary.round)
+        return of(state, *given)
+
+    monkeypatch.setattr(PartEstimates, "of", counted)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda k: reader.look("calls").person(k, 1 + k % 3), range(8)))
+    assert max(most) == 1
+    assert sorted(made) == [1, 2, 3]
+    monkeypatch.setattr(PartEstimates, "of", of)
+    assert [each.to_dict() for each in found] == [
+        calls.programme.person(f"p{k}", round=1 + k % 3).to_dict() for k in range(8)
+    ]
+
+
+def test_estimates_of_few_rounds_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = clinic(str(tmp_path / "calls.db"))
+    for _ in range(6):
+        calls.play()
+    monkeypatch.setattr("meritfair.programme.ledger_cache._PEOPLE", 36)
+    look = Reader(calls.programme.store).look("calls")
+    for round_ in range(6):
+        look.person(1, round_)
+    assert len(look._loaded.cache._before) == 3  # of 12 people each
+
+
+def test_estimates_with_those_who_left_do_not_pile_up(tmp_path: Path) -> None:
+    calls = clinic(str(tmp_path / "calls.db"))
+    calls.play()
+    calls.programme.withdraw(["p1", "p2", "p3"], by="Ada")
+    look = Reader(calls.programme.store).look("calls")
+    for number in (1, 2, 3):
+        assert look.person(number).estimate == calls.programme.person(f"p{number}").estimate
+    everyone = look._loaded.before_round(look.entries, look.state)
+    assert {key[0] for key in everyone._made} == {"enrolled"}
+    assert everyone._with_left is not None
+    assert everyone._with_left[0] == 3
+
+
 def test_threads_look_while_another_writes(store_url: str) -> None:
     """Whoever looks sees one head with all that belongs to it, and never an older one than before."""
     calls = clinic(store_url, people=20, budget=4)

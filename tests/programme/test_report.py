@@ -280,7 +280,7 @@ def test_waits_that_are_odd_and_not_odd(
 
 def test_an_account_beyond_its_slack_is_told(url: str) -> None:
     calls = started(url, policy="merit-fair:estimate=mean,design=exact,slack=0.25", rules=mf.Rules(accrue=True))
-    calls.away(["p0", "p1", "p2"], by="Ann")
+    calls.away(["p0", "p1", "p2"], reason="on leave", by="Ann")
     for _ in range(4):
         calls.draw()
         calls.close()
@@ -356,7 +356,7 @@ def test_policies_and_no_groups(url: str, policy: str, tmp_path: Path) -> None:
     found = reported(calls)
     assert not found.has_groups
     assert found.groups.names == ("all",)
-    assert "In every round everyone was given the chance that they were due." in found.verdict
+    assert "In every round everyone who was in the draw was given the chance that they were due." in found.verdict
     assert "Nobody was reached without being drawn." in found.verdict
     write_report_page(found, tmp_path / "page.html")
     json.dumps(found.to_dict(), allow_nan=True)
@@ -379,18 +379,21 @@ def test_people_who_left_or_were_erased(url: str) -> None:
 
 def test_public_randomness_is_told(url: str) -> None:
     calls = started(url)
-    calls.draw(source="the lottery of Saturday")
+    calls.change(source="the lottery of Saturday", reason="the board asked for it", by="Ann")
+    calls.draw()
     calls.draw(value="12 34 56 7 /")
     calls.close()
     assert "All draws used public randomness" in check_section(reported(calls)).paragraphs[1]
+    calls.change(source="secret", reason="the lottery was shut", by="Ann")
     calls.draw()
     said = check_section(reported(calls)).paragraphs
-    assert "1 of 2 draws used public randomness, the others the secret" in said[1]
+    assert "1 of 2 draws used public randomness" in said[1]
     assert said[0] == "No verification was made for this report."
     checked = calls.verify()
     assert "The ledger is whole" in check_section(reported(calls, verification=checked)).paragraphs[0]
     calls.close()
-    calls.draw(source="the lottery of Sunday")  # not drawn yet
+    calls.change(source="the lottery of Sunday", reason="open again", by="Ann")
+    calls.draw()  # not drawn yet
     assert reported(calls).rounds == 2
 
 

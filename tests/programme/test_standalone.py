@@ -67,11 +67,13 @@ def test_right_ledgers_pass(name: str, tmp_path: Path) -> None:
 
 def test_what_is_said_of_seeds(tmp_path: Path) -> None:
     found = {name: standalone.check(book.write(tmp_path / name))[1] for name, book in BOOKS.items()}
-    assert found["plain"][2:] == ["4 seeds can be tied to the secret once it is published"]
-    assert found["ended"][2] == "3 seeds follow from the secret"
-    assert len(found["public"]) == 5
-    for words in ("round 2: compare", "'drand-quicknet', 'round': 40000000", "fe" * 32):
-        assert words in found["public"][3]
+    assert found["plain"][2:] == ["the seeds of all draws can be checked once the secret is published"]
+    assert found["ended"][2] == "the seeds of all draws follow from the secret"
+    assert found["public"][3] == "public values that are not checked here:"
+    assert len(found["public"]) == 6
+    for words in ("round 2: compare", "'drand-quicknet', 'round': 34034233", "fe" * 48):
+        assert words in found["public"][4]
+    assert "the lottery of Saturday" in found["public"][5]
 
 
 def test_every_head_so_far_is_known(tmp_path: Path) -> None:
@@ -427,18 +429,59 @@ def test_a_public_value_that_is_empty(tmp_path: Path) -> None:
     spoil("public", edit("draw", 1, lambda draft: draft.body.update(value="")), tmp_path)
 
 
-@pytest.mark.parametrize("value", ["fd" * 32, "", None, "zz"])
-def test_a_public_value_that_does_not_give_the_seed(value: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", ["", None, "zz"])
+def test_a_public_value_that_is_none(value: str | None, tmp_path: Path) -> None:
     spoil("public", edit("draw", 1, lambda draft: draft.body.update(value=value)), tmp_path, settle=False)
 
 
-def test_a_public_source_that_was_left_out(tmp_path: Path) -> None:
-    def change(book: Book) -> int:
-        book.drafts[book.find("commit", 1)].body["source"] = None
-        book.drafts[book.find("draw", 1)].body["value"] = None
-        return book.find("draw", 1)
+def test_another_public_value_is_found_once_the_secret_is_published(tmp_path: Path) -> None:
+    change = edit("draw", 3, lambda draft: draft.body.update(value="fd" * 32))
+    assert "its seed is not from the secret" in spoil("ended", change, tmp_path, settle=False)
 
-    assert "right after" in spoil("public", change, tmp_path)
+
+SOURCES: dict[str, Any] = {
+    "left out": None,
+    "another round of drand": {"kind": "drand-quicknet", "round": 34_034_234},
+    "another kind": {"kind": "named", "name": "drand"},
+}
+
+
+@pytest.mark.parametrize("fault", SOURCES)
+def test_a_source_that_the_settings_do_not_name(fault: str, tmp_path: Path) -> None:
+    change = edit("commit", 1, lambda draft: draft.body.update(source=SOURCES[fault]))
+    assert "its source is not the one of the settings" in spoil("public", change, tmp_path)
+
+
+def test_a_source_that_nobody_has_set(tmp_path: Path) -> None:
+    named_one = edit("commit", 0, lambda draft: draft.body.update(source={"kind": "named", "name": "my dice"}))
+    assert "its source is not the one of the settings" in spoil("plain", named_one, tmp_path)
+
+
+# ---- times
+
+
+def dated(time: str) -> Callable[[Any], None]:
+    return lambda draft: setattr(draft, "time", time)
+
+
+def test_a_draw_before_its_commitment(tmp_path: Path) -> None:
+    change = edit("draw", 1, dated("2025-11-17T09:00:00Z"))
+    assert "is before that of the entry before" in spoil("plain", change, tmp_path)
+
+
+def test_an_entry_before_the_one_before_it(tmp_path: Path) -> None:
+    change = edit("report", 1, dated("2026-11-17T08:59:59Z"))
+    assert "is before that of the entry before" in spoil("plain", change, tmp_path)
+
+
+def test_a_value_of_drand_before_its_round(tmp_path: Path) -> None:
+    change = edit("draw", 1, dated("2026-11-17T09:00:59Z"))
+    assert "before its public value was published" in spoil("public", change, tmp_path)
+
+
+@pytest.mark.parametrize("time", ["2026-11-17 09:00:00Z", "2026-11-17T09:00:00+00:00", "2026-11-17T9:00:00Z", ""])
+def test_times_in_another_form(time: str, tmp_path: Path) -> None:
+    spoil("plain", edit("close", 0, dated(time)), tmp_path)
 
 
 def test_the_secret(tmp_path: Path) -> None:
@@ -493,7 +536,7 @@ NOT_CANONICAL: dict[str, Callable[[bytes], bytes]] = {
     "a list": lambda line: b"[" + line + b"]",
     "a number alone": lambda line: b"7",
     "nothing": lambda line: b"",
-    "another format": lambda line: line.replace(b"meritfair-ledger-1", b"meritfair-ledger-2"),
+    "another format": lambda line: line.replace(b"meritfair-ledger-2", b"meritfair-ledger-3"),
     "no body": lambda line: line.replace(b'"body":{', b'"body":null,"new":{'),
     "a table that is none": lambda line: re.sub(rb'"table":\{.*?\]\].*?\}', b'"table":7', line),
 }
@@ -731,7 +774,7 @@ def test_people_are_randomised_as_it_is_written() -> None:
 
 def test_it_is_short_and_needs_nothing_but_python_3_9() -> None:
     text = SOURCE.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 200
+    assert len(text.splitlines()) < 220
     tree = ast.parse(text, feature_version=(3, 9))
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module or "." for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -750,7 +793,7 @@ def test_it_runs_alone_in_its_folder(tmp_path: Path) -> None:
     head = (folder / "head.txt").read_text().strip()
     right = run(folder / "verify.py")
     assert (right.returncode, right.stderr) == (0, "")
-    assert right.stdout.startswith("right: 19 entries, 4 rounds, 4 draws\nhead " + head)
+    assert right.stdout.startswith("right: 20 entries, 4 rounds, 4 draws\nhead " + head)
     asked = run(folder / "verify.py", str(folder), "--head", head, "--proof", str(folder / "proof.json"))
     assert (asked.returncode, asked.stderr) == (0, "")
     assert asked.stdout.startswith("Pätient 3: number 3\nround 1: due 0.250000, chance ")

@@ -79,7 +79,7 @@ def test_who_looks_at_the_same_time_sees_what_was_there_when_they_asked(store_ur
     for each in threads:
         each.start()
     for number in range(25):
-        made.programme.withdraw([made.ids[number]], by="Ada")
+        made.programme.withdraw([made.ids[number]], reason="they have moved", by="Ada")
         lengths.append(3 + number)
     stop.set()
     for each in threads:

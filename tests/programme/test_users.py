@@ -13,7 +13,7 @@ import pytest
 from meritfair.core.errors import InputError
 from meritfair.programme import passwords, user_rows
 from meritfair.programme.storage.store import Store, StoreError
-from meritfair.programme.users import Caller, Role, SignInError, Users
+from meritfair.programme.users import Caller, FirstSignIn, Role, SignInError, Users
 from programme.quick_hashes import quick_hashes as quick_hashes
 from programme.writers import make
 
@@ -312,26 +312,43 @@ def test_a_programme_must_be_there(users: Users) -> None:
         users.add("Cleo", {"clinc": Role.ADMIN}, by="Ada")
 
 
-def test_the_first_user_is_made_once_and_gets_links_until_someone_has_signed_in(store: Store) -> None:
+def test_the_first_user_is_made_once_and_gets_one_link(store: Store) -> None:
     users = Users(store)
     with ThreadPoolExecutor(4) as pool:
-        links = list(pool.map(lambda _: Users(store).first_link(), range(4)))
+        found = list(pool.map(lambda _: Users(store).first_sign_in(make_link=True), range(4)))
     assert [user.name for user in users.all()] == ["admin"]
     assert users.get("admin").roles == {"*": Role.ADMIN}
-    good = []
-    for link in links:
-        assert link is not None
-        try:
-            good.append(users.use_link(link))
-        except SignInError:
-            continue
-    assert len(good) == 1  # the last one made
-    assert users.first_link() is None
+    (made,) = [each for each in found if each is not None and each.link]
+    assert all(each is not None and each.until for each in found if each != made), "others are told that there is one"
+    users.use_link(made.link)
+    assert users.first_sign_in(make_link=True) is None
 
 
-def test_a_store_with_users_who_can_sign_in_has_no_first_link(users: Users) -> None:
+@pytest.mark.parametrize("make_link", [True, False])
+def test_a_link_that_an_admin_has_stays(store: Store, make_link: bool) -> None:
+    users = Users(store)
+    users.add("Ada", {"*": Role.ADMIN}, by="command line")
+    users.add("Bea", {"*": Role.ADMIN}, by="command line")
+    link = users.link("Bea", by="command line")
+    found = users.first_sign_in(make_link=make_link)
+    assert found is not None
+    assert (found.name, found.link) == ("Bea", "")
+    assert found.until > "2026"
+    assert users.use_link(link)
+
+
+def test_a_link_is_made_only_where_that_is_asked_and_once_the_old_one_is_over(store: Store) -> None:
+    users = Users(store)
+    assert users.first_sign_in(make_link=False) == FirstSignIn("admin")
+    users.link("admin", by="test", hours=-1)
+    found = users.first_sign_in(make_link=True)
+    assert found is not None
+    assert users.use_link(found.link)
+
+
+def test_a_store_with_users_who_can_sign_in_needs_no_first_link(users: Users) -> None:
     users.set_password("Ben", PASSWORD, by="Ada")
-    assert users.first_link() is None
+    assert users.first_sign_in(make_link=True) is None
 
 
 def test_every_change_is_in_the_log_which_cannot_be_edited(users: Users, store: Store) -> None:

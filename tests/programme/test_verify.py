@@ -278,7 +278,8 @@ def test_a_person_can_prove_their_own_rows_and_that_they_were_not_drawn(store: S
 
 def test_numbers_of_a_named_source_are_told(store_url: str) -> None:
     calls = clinic(store_url, 8, 2).programme
-    calls.draw(source="two lotteries of 21 November")
+    calls.change(source="two lotteries of 21 November", reason="the board asked for it", by="Ann")
+    calls.draw()
     calls.draw(value="9319 / 2 5 12 8 10 / 9 18 26 34 41 45")
     with calls.store.reading("calls") as session:
         *_, (_, data, _) = session.entries()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from meritfair import InputError
 from meritfair.core.arrays import FloatArray
 from meritfair.programme.showing.waits import (
+    RowLayout,
     Wait,
     allowing_for,
-    in_rows,
     probabilities_of_waits,
     probability_of_wait,
     running_waits,
@@ -59,7 +59,8 @@ def test_many_people_at_once_are_as_one_by_one() -> None:
     sizes = rng.integers(1, 12, 50)
     alone = [rng.random(size) for size in sizes]
     who = np.repeat(np.arange(50), sizes)
-    people, chances = in_rows(who, np.concatenate(alone), 1.0)
+    layout = RowLayout(who)
+    people, chances = layout.who, layout.rows(np.concatenate(alone), 1.0)
     assert people.tolist() == list(range(50))
     lengths = rng.integers(0, 12, 50)
     found = probabilities_of_waits(chances, lengths)

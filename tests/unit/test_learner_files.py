@@ -354,7 +354,8 @@ def test_a_file_of_an_earlier_format_resumes_as_it_would_have(written: int, tmp_
     assert (learner.names, learner.round, learner.departed) == (("Ada", "Cy", "Dee", "Eve"), first, departed)
     for *names, exposure in OLD[written]:
         choice = learner.choose([0, 1, 0, 1])
-        assert (list(choice.names), choice.exposure.tolist()) == (names, exposure)
+        assert list(choice.names) == names
+        assert choice.exposure.tolist() == pytest.approx(exposure, abs=1e-12)  # last bits differ between processors
         learner.observe([0, 1, 0, 1], choice.actions, [1, 1, 0, 0], round=choice.round)
     learner.save(file)
     assert json.loads(file.read_text())["format"] == "meritfair-learner-5"

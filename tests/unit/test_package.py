@@ -160,7 +160,7 @@ def test_an_error_advises_an_extra_that_there_is() -> None:
         for file in MODULES.values()
         for extra in re.findall(r'MissingExtraError\(".*?", "(\w+)"\)', file.read_text())
     }
-    assert advised == {"client", "dask", "gym", "lab", "plots", "postgres", "web"}
+    assert advised == {"beacon", "client", "dask", "gym", "lab", "plots", "postgres", "web"}
     assert advised <= set(EXTRAS)
 
 

@@ -416,3 +416,14 @@ def test_frames_figures_and_pages(answer: WhatIf, tmp_path: Path) -> None:
     assert "<h1>What if?</h1>" in page
     assert "No answer for random, budget 40" in page
     assert "doubly robust" in page
+
+
+def test_a_policy_may_differ_by_budget() -> None:
+    log = lottery_log(n_arms=10, budget=3, rounds=20)
+    floors = {2: mf.MeritFair(design="exact", floor=0.2), 6: mf.MeritFair(design="exact", floor=0.5)}
+    how: Any = {"rounds": 4, "draws": 20, "extrapolate": True}
+    both = mf.whatif(log, {"fair": floors}, budget=[2, 6], **how).table()
+    alone = [mf.whatif(log, {"fair": floors}, budget=budget, **how).table() for budget in (2, 6)]
+    assert repr(both) == repr([alone[0][0], alone[0][1], alone[1][1]])
+    with pytest.raises(InputError, match="fair has no policy for the budget 3, it has one for 2, 6"):
+        mf.whatif(log, {"fair": floors}, budget=[2, 3], **how)

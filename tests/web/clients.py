@@ -60,7 +60,7 @@ class Web:
     def csrf(self, client: TestClient) -> str:
         """Return the token that pages of this browser have in their forms."""
         session = client.cookies.get(COOKIE) or ""
-        return hmac.new(self.frame.settings.key.encode(), b"csrf " + session.encode(), hashlib.sha256).hexdigest()
+        return hmac.new(self.frame.key.encode(), b"csrf " + session.encode(), hashlib.sha256).hexdigest()
 
     def program(self, name: str, roles: dict[str, Role] | None = None, **limits: Any) -> TestClient:
         """Return a program with a token of a user, who is made if they are not there."""

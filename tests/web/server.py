@@ -14,6 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from meritfair.programme.storage.store import Store
+from meritfair.programme.users import Users
+from meritfair.web.settings import sign_in_link
+
 PATIENCE = 180.0  # seconds in which a server answers, on a machine that does other things too
 
 
@@ -26,7 +30,7 @@ class RunningServer:
     address : str
         Such as ``http://127.0.0.1:41234``.
     link : str
-        The one-time link of the first user, empty if there is none.
+        A one-time link of the first user, empty if someone has signed in.
     process : Popen
         The parent of its processes.
     log : Path
@@ -79,9 +83,10 @@ def running_server(
         try:
             text = _wait_until_it_answers(process, *files)
             seconds = time.monotonic() - started
-            address, link = re.search(r"Open (\S+)", text), re.search(r"(\S+/sign-in/link#\S+)", text)
+            address = re.search(r"Open (\S+)", text)
             assert address is not None, text
-            yield RunningServer(address[1], link[1] if link else "", process, files[1], files[0], seconds)
+            link = "" if demo else _first_link(store_url, address[1])
+            yield RunningServer(address[1], link, process, files[1], files[0], seconds)
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
@@ -90,6 +95,16 @@ def running_server(
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
+
+
+def _first_link(store_url: str, address: str) -> str:
+    """Make a link for the first user, as `meritfair users link` does, if nobody has signed in yet."""
+    store = Store(store_url)
+    try:
+        first = Users(store).first_sign_in(make_link=True)
+    finally:
+        store.close()
+    return sign_in_link(address, first.link) if first is not None and first.link else ""
 
 
 def own_environment(more: dict[str, str] | None = None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Iterator
@@ -10,12 +11,13 @@ from typing import Any
 
 import pytest
 from fastapi.routing import RouteContext, iter_route_contexts
+from starlette.responses import PlainTextResponse
 
 import meritfair as mf
 from meritfair.programme import Outcomes, People
 from meritfair.programme.users import Role
 from meritfair.web.access import COOKIE, NeedsRole, NeedsSignIn, check_csrf
-from meritfair.web.middleware import POLICY
+from meritfair.web.middleware import POLICY, BodyBounds, BodyLimit
 from programme.clinics import clinic
 from programme.quick_hashes import quick_hashes as quick_hashes
 from web.clients import ADDRESS, TestClient, Web, serving
@@ -230,12 +232,55 @@ def test_a_body_that_is_too_large_is_refused(web: Web, tmp_path: Path) -> None:
     assert known.status_code == 422
 
 
+def test_few_large_bodies_are_read_at_once_from_an_address() -> None:
+    """Each is kept in memory or on the disk until it is answered."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        begun.set()
+        await go_on.wait()
+        await PlainTextResponse("read")(scope, receive, send)
+
+    bounds = BodyBounds(10_000_000, 10_000_000, held_of_address=8_000_100)
+    limited = BodyLimit(app, bounds=bounds, known=lambda _: True)
+
+    async def send_one(address: str, size: int) -> int:
+        bodies = iter([b"x" * size])
+        said = list[Any]()
+
+        async def receive() -> Any:
+            body = next(bodies, b"")
+            return {"type": "http.request", "body": body, "more_body": bool(body)}
+
+        async def send(message: Any) -> None:
+            said.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "client": (address, 1)}
+        await limited(scope, receive, send)
+        return int(said[0]["status"])
+
+    async def play() -> None:
+        many = [asyncio.create_task(send_one("192.0.2.1", 2_000_000)) for _ in range(4)]
+        await begun.wait()
+        await asyncio.sleep(0.01)
+        assert await send_one("192.0.2.1", 2_000_000) == 429
+        others = [asyncio.create_task(send_one("192.0.2.2", 2_000_000)), asyncio.create_task(send_one("192.0.2.1", 9))]
+        go_on.set()
+        assert await asyncio.gather(*many, *others) == [200] * 6
+        assert await send_one("192.0.2.1", 2_000_000) == 200, "there is room again"
+
+    asyncio.run(play())
+
+
 def test_cookies_cannot_be_read_by_scripts_or_sent_by_other_sites(web: Web, tmp_path: Path) -> None:
     for settings, secure in (({}, False), ({"url": "https://calls.example.org"}, True)):
         there = serving(f"sqlite:///{tmp_path / f'{secure}.db'}", tmp_path, **settings)
-        link = there.users.first_link()
+        first = there.users.first_sign_in(make_link=True)
+        assert first is not None
         client = TestClient(there.app, "https://127.0.0.1:8000", follow_redirects=False)
-        sent = client.post("/sign-in/link", data={"link": link}).headers["set-cookie"]
+        sent = client.post("/sign-in/link", data={"link": first.link}).headers["set-cookie"]
         parts = {part.strip().lower() for part in sent.split(";")[1:]}
         assert {"httponly", "samesite=lax", "path=/"} <= parts
         assert ("secure" in parts) == secure

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import meritfair as mf
+from meritfair.programme.keeping import Places, set_places
+from meritfair.programme.ledger.heads import short_code
 from meritfair.programme.storage.store import StoreError
 from meritfair.programme.users import Role
 from programme.clinics import clinic
@@ -79,6 +81,15 @@ def test_a_round_from_the_first_request_to_the_last(store_url: str, tmp_path: Pa
     assert status["head"] == programme.status().head
     assert programme.verify().whole
     assert {each["by"] for each in ada.get(f"{P}/calls/ledger").json()["entries"]} == {"Ada"}
+
+
+def test_a_draw_whose_head_cannot_be_kept_stands_with_a_warning(ada: TestClient, web: Web, tmp_path: Path) -> None:
+    set_places(web.frame.store, Places(str(tmp_path / "heads.tsv")))
+    (tmp_path / "heads.tsv").unlink()
+    (tmp_path / "heads.tsv").mkdir()
+    answer = ada.post(f"{P}/calls/rounds")
+    assert (answer.status_code, len(answer.json()["outcomes"])) == (200, 3)
+    assert answer.json()["warning"] == "The head could not be kept at heads.tsv: Is a directory."
 
 
 def test_what_is_read_is_what_the_core_says(ada: TestClient, web: Web) -> None:
@@ -189,6 +200,9 @@ def test_long_work(ada: TestClient, web: Web, tmp_path: Path) -> None:
     assert waited(ada, "GET", f"{P}/calls/effect").json()["no_effect"]
     found = waited(ada, "POST", f"{P}/calls/verifications", json={"heads": [drawn.head]}).json()["result"]
     assert (found["whole"], found["rounds"]) == (True, 1)
+    short = waited(ada, "POST", f"{P}/calls/verifications", json={"heads": [short_code(drawn.head)]}).json()["result"]
+    assert (short["whole"], "weaker than a whole head" in short["words"]) == (True, True)
+    assert ada.post(f"{P}/calls/verifications", json={"heads": ["6f52"]}).status_code == 422
     wrong = waited(ada, "POST", f"{P}/calls/verifications", json={"heads": ["0" * 64]}).json()["result"]
     assert not wrong["whole"]
     export = waited(ada, "POST", f"{P}/calls/exports").json()
@@ -249,7 +263,7 @@ def test_a_trial_is_created(ada: TestClient) -> None:
     assert ada.post(P, json=body).status_code == 201
     rows = [{"id": f"t{k}"} for k in range(8)]
     ada.post(f"{P}/trial/participants", json={"participants": rows})
-    drawn = ada.post(f"{P}/trial/rounds", json={"budget": {"calls": 1}}).json()
+    drawn = ada.post(f"{P}/trial/rounds", json={"budget": {"calls": 1}, "reason": "a nurse is ill"}).json()
     assert len(drawn["outcomes"]) == 1
     people = ada.get(f"{P}/trial/participants?part=calls").json()
     assert people["total"] == 4

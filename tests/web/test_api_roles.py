@@ -21,7 +21,7 @@ UNCHANGED = {"If-Match": '"0"', "Content-Type": "application/json"}  # refused a
 OPEN = {"get_health", "get_readiness", "get_metrics"}  # for whoever watches over the server
 MAY = {  # the least role of each operation, as it was decided
     "": {"list_programmes", *OPEN},
-    "viewer": {"get_programme", "list_rounds", "get_head", "audit", "effect", "what_if", "get_job"},
+    "viewer": {"get_programme", "list_rounds", "get_head", "audit", "effect", "what_if", "get_job", "cancel_job"},
     "auditor": {
         *("list_participants", "get_participant", "explain_participant", "get_proof", "list_accounts", "get_round"),
         *("preview_round", "list_entries", "verify", "export", "get_job_file"),

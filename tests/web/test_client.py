@@ -49,7 +49,7 @@ RESULTS: dict[str, Any] = {  # by operation: what the client makes of its answer
     "get_head": shown.Head,
 }
 PLAIN = {"get_proof", "audit", "effect", "verify", "export", "what_if", "get_job", "get_job_file"}  # as they come
-PLAIN |= {"get_health", "get_readiness", "get_metrics"}
+PLAIN |= {"cancel_job", "get_health", "get_readiness", "get_metrics"}
 
 
 @pytest.fixture
@@ -223,6 +223,8 @@ def _do_everything(server: Client, folder: Path) -> None:
     assert visits.verify(heads=[head.head])["whole"]
     assert visits.export(folder / "ledger.zip").stat().st_size > 1000
     assert visits.what_if([1, 2], rounds=3)["rounds"] == 3
+    with pytest.raises(MeritfairError, match="what_if was not done within 0 seconds"):
+        visits.what_if([1, 2], rounds=26, seconds=0)
     visits.end()
     assert visits.status().ended
 
@@ -338,6 +340,9 @@ def test_long_work_has_a_limit(program: TestClient, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(type(web.frame.jobs), "_begin", lambda _: None)  # nobody works
     with pytest.raises(MeritfairError, match=r"verify was not done within 0\.2 seconds"):
         Client(Connection(program)).programme("calls").verify(seconds=0.2)
+    left = web.frame.jobs.recent("verify", "calls")
+    assert left is not None
+    assert left.state == "cancelled", "nobody waits for it any more"
 
 
 def test_the_same_round_as_in_the_core(web: Web, program: TestClient) -> None:

@@ -6,7 +6,6 @@ import csv
 import io
 import re
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ import pytest
 import meritfair as mf
 from meritfair.programme import Outcomes, People
 from meritfair.programme.users import Role
-from meritfair.web.job_files import JobFiles
 from meritfair.web.middleware import POLICY
 from programme.quick_hashes import quick_hashes as quick_hashes
 from web.clients import TestClient, Web, serving
@@ -139,28 +137,17 @@ def test_uploads_go_when_someone_is_erased(web: Web, by: str) -> None:
     id_ = f"erased-by-{by}"
     programme.enrol([id_], by="test")
     number = web.frame.reader.look(NAME).number_of(id_)
-    programme.withdraw(id_, by="test")
+    programme.withdraw(id_, reason="asked for it", by="test")
     place = upload(coordinator, f"id\n{id_}\n")  # to let them come back
     if by == "page":
         answer = browser(web, Role.ADMIN).post(f"{AT}/people/{number}/erase", data={"typed": id_, "key": "three"})
         assert answer.status_code == 303
     else:
         assert web.program("admin").delete(f"{API}/participants/{number}").status_code == 200
-    folder = Path(web.frame.settings.run_folder)
-    assert not any(id_.encode() in each.read_bytes() for each in (folder / "uploads").iterdir())
+    with web.frame.store.temporary() as rows:
+        assert not rows.uploads()
+        assert not list(rows.data(place.rpartition("/")[2]))
     assert coordinator.post(place).status_code == 404
-
-
-def test_a_copy_of_the_store_goes_with_the_process_that_made_it(web: Web, tmp_path: Path) -> None:
-    """A process that was killed leaves its copy behind, with the secret and all names in it."""
-    files, job = JobFiles(tmp_path / "jobs"), web.frame.jobs.ask("report", NAME, now=True)
-    files.add(replace(job, state="running", tries=1))
-    (files.folder / job.id / "claim").write_text("999999999")
-    copy = files.folder / job.id / "still-abc"
-    copy.mkdir()
-    (copy / "store.db").write_bytes(b"secret")
-    files.put_back()
-    assert not copy.exists()
 
 
 def test_errors_do_not_say_where_the_store_is(tmp_path: Path) -> None:

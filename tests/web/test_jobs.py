@@ -1,8 +1,7 @@
-"""Long work: one job for one question, progress, errors in words, old results deleted, and processes that die."""
+"""Long work: one job for one question, room for everyone, progress, errors in words, and processes that die."""
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import signal
@@ -10,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,13 @@ import pytest
 
 from meritfair.core.errors import InputError
 from meritfair.programme.storage.store import Store
-from meritfair.web import job_files, job_kinds, jobs
-from meritfair.web.job_files import Job, JobFiles
+from meritfair.web import job_kinds, job_table, job_worker, jobs
 from meritfair.web.job_kinds import JobContext, JobResult
+from meritfair.web.job_table import Job, JobTable
 from meritfair.web.job_worker import Worker
 from meritfair.web.jobs import Jobs
+from meritfair.web.processes import STOPPED
+from meritfair.web.quota import QuotaError
 from meritfair.web.settings import ServerSettings
 from programme.clinics import Clinic, clinic
 
@@ -30,12 +32,22 @@ PATIENCE = 120.0
 
 
 @pytest.fixture
-def calls(tmp_path: Path) -> Clinic:
+def calls(store_url: str) -> Clinic:
     """A programme with two rounds."""
-    made = clinic(f"sqlite:///{tmp_path / 'programmes.db'}")
+    made = clinic(store_url)
     made.play()
     made.play()
     return made
+
+
+@pytest.fixture
+def table(calls: Clinic) -> JobTable:
+    return JobTable(calls.programme.store)
+
+
+@pytest.fixture
+def worker(table: JobTable, calls: Clinic, tmp_path: Path) -> Worker:
+    return Worker(table, calls.programme.store, "Wim", tmp_path / "work")
 
 
 @pytest.fixture
@@ -50,8 +62,12 @@ def resting(calls: Clinic, tmp_path: Path) -> Jobs:
     return Jobs(ServerSettings(run_folder=str(tmp_path / "run"), job_process=True), calls.programme.store)
 
 
-def files_of(tmp_path: Path) -> JobFiles:
-    return JobFiles(tmp_path / "run" / "jobs")
+def claim(table: JobTable, job: Job, worker: str) -> Job:
+    """Have a worker claim a job."""
+    claimed = table.claim(worker)
+    assert claimed is not None
+    assert claimed.id == job.id
+    return claimed
 
 
 def wait(asked: Jobs, job: Job, until: Callable[[Job], bool] = lambda job: job.is_over) -> Job:
@@ -65,6 +81,14 @@ def wait(asked: Jobs, job: Job, until: Callable[[Job], bool] = lambda job: job.i
     raise AssertionError(f"waited in vain for {asked.get(job.id)}")
 
 
+def content(asked: Jobs, job: Job) -> bytes:
+    """Return the file that a job has made."""
+    size, parts = asked.file(job)
+    data = b"".join(parts)
+    assert len(data) == size
+    return data
+
+
 def test_the_same_question_is_one_job(resting: Jobs) -> None:
     first, second = resting.ask("report", "calls"), resting.ask("report", "calls", {})
     assert first.id == second.id
@@ -73,12 +97,12 @@ def test_the_same_question_is_one_job(resting: Jobs) -> None:
     assert resting.ask("whatif", "calls", {"budgets": [1]}).id != resting.ask("whatif", "calls", {"budgets": [2]}).id
 
 
-def test_a_job_that_waits_serves_a_newer_head(resting: Jobs, calls: Clinic, tmp_path: Path) -> None:
+def test_a_job_that_waits_serves_a_newer_head(resting: Jobs, calls: Clinic, worker: Worker) -> None:
     first = resting.ask("verify", "calls")
     calls.play()
     second = resting.ask("verify", "calls")
     assert second.id == first.id
-    assert Worker(files_of(tmp_path), calls.programme.store).step()
+    assert worker.step()
     done = resting.get(first.id)
     assert done is not None
     assert done.result is not None
@@ -106,16 +130,16 @@ def test_a_thread_does_the_work_without_a_process(asking: Jobs, calls: Clinic) -
     assert done.result["rounds"] == 2
 
 
-def test_a_report_has_the_numbers_of_the_core_and_names_nobody(asking: Jobs, calls: Clinic, tmp_path: Path) -> None:
+def test_a_report_has_the_numbers_of_the_core_and_names_nobody(asking: Jobs, calls: Clinic) -> None:
     done = asking.ask("report", "calls", now=True)
     assert done.result is not None
     report = calls.programme.audit()
     assert done.result["total"] == report.total
     assert [row["drawn"] for row in done.result["groups"]] == report.groups.drawn.tolist()
     assert set(done.result["words"]) == {"en", "de"}
-    text = "".join(file.read_text() for file in (tmp_path / "run").rglob("*") if file.is_file())
-    assert not [name for name in calls.ids if f'"{name}"' in text or f" {name} " in text or f"{name}," in text]
-    assert asking.path(done).read_text().count("\n") == 1 + len(calls.ids)
+    text = str(done.result) + content(asking, done).decode()
+    assert not [name for name in calls.ids if f"'{name}'" in text or f" {name} " in text or f"{name}," in text]
+    assert content(asking, done).count(b"\n") == 1 + len(calls.ids)
 
 
 def test_an_error_of_the_core_is_told_in_its_words(tmp_path: Path) -> None:
@@ -159,6 +183,28 @@ def test_a_whatif_refuses_what_it_cannot_answer(asking: Jobs, arguments: dict[st
     assert error in failed.error
 
 
+@pytest.mark.parametrize("change", [False, True])
+def test_a_whatif_answers_for_a_budget_as_it_does_alone(tmp_path: Path, change: bool) -> None:
+    made = clinic(f"sqlite:///{tmp_path / 'floors.db'}", floor=0.8)  # of an equal share, which differs by budget
+    made.play()
+    made.play()
+    part = replace(made.programme.audit().settings.parts[0], floor=0.9)
+    more = {"rounds": 4, "extrapolate": True} | ({"change": part.body()} if change else {})
+    floors = Jobs(ServerSettings(run_folder=str(tmp_path / "run")), made.programme.store)
+
+    def rows(budgets: list[int]) -> list[dict[str, Any]]:
+        done = floors.ask("whatif", "calls", {"budgets": budgets, **more}, now=True)
+        assert done.error == ""
+        assert done.result is not None
+        found: list[dict[str, Any]] = done.result["rows"]
+        return [row for row in found if row["budget"] == 2]
+
+    alone = rows([2])
+    assert len(alone) == 1 + change
+    assert rows([2, 10]) == alone
+    assert rows([10, 3, 2]) == alone
+
+
 def test_progress_can_be_seen_while_someone_works(asking: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
 
@@ -179,56 +225,193 @@ def test_progress_can_be_seen_while_someone_works(asking: Jobs, monkeypatch: pyt
     assert wait(asking, job).result == {"whole": True}
 
 
-def test_two_who_begin_at_once_do_it_once(resting: Jobs, calls: Clinic, tmp_path: Path) -> None:
-    job, files = resting.ask("verify", "calls"), files_of(tmp_path)
-    assert files.claim(job)
-    assert not Worker(files, calls.programme.store).work(job)
-    other = replace(job, id="f" * 32)
-    files.add(other)
-    files.add(replace(other, words="late"))
-    kept = files.read(other.id)
-    assert kept is not None
-    assert kept.words == "", "what is there stays"
+def test_two_who_begin_at_once_do_it_once(resting: Jobs, table: JobTable, worker: Worker) -> None:
+    job = resting.ask("verify", "calls", by="Ada")
+    claim(table, job, "first")
+    assert table.claim("second") is None
+    assert not worker.step()
+    joined = resting.ask("verify", "calls", by="Bob")
+    assert (joined.id, joined.state, joined.askers) == (job.id, "running", ("Ada", "Bob"))
 
 
-def test_old_results_are_deleted(resting: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files, model = files_of(tmp_path), resting.ask("verify", "calls")
+def test_what_is_no_longer_claimed_is_dropped(resting: Jobs, table: JobTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = claim(table, resting.ask("verify", "calls"), "slow")
+    monkeypatch.setattr(job_table, "LEASE", -1)
+    assert table.update(job, "slow"), "whose lease has run out, and nobody has noticed"
+    monkeypatch.undo()
+    claim(table, job, "quick")
+    assert not table.update(replace(job, done=3), "slow")
+    assert not table.finish(replace(job, state="done", result={"whole": False}), "slow")
+    found = resting.get(job.id)
+    assert found is not None
+    assert (found.state, found.done, found.tries) == ("running", 0, 2)
+    assert table.finish(replace(found, state="done", result={"whole": True}), "quick")
+    assert wait(resting, job).result == {"whole": True}
+
+
+def test_old_results_are_deleted(resting: Jobs, table: JobTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = resting.ask("verify", "calls")
     for number in range(9):
-        job = replace(model, id=f"{number:032x}", arguments={"heads": [str(number)]}, result={})
-        files.add(job)
-        files.finish(replace(job, state="done"))
-    files.prune()
-    left = sorted(each.id for each in files.all() if each.is_over)
-    assert left == [f"{number:032x}" for number in range(9 - job_files.KEPT, 9)]
-    assert files.read(model.id) is not None, "what waits is not deleted"
-    monkeypatch.setattr(job_files, "_AGE", -1.0)
-    files.prune()
-    assert [each.id for each in files.all()] == [model.id]
+        table.keep(replace(model, id=f"{number:032x}", arguments={"heads": [str(number)]}, state="done", result={}))
+        time.sleep(0.002)  # times are whole milliseconds
+    left = [number for number in range(9) if resting.get(f"{number:032x}") is not None]
+    assert left == list(range(9 - job_table.KEPT, 9))
+    assert resting.get(model.id) is not None, "what waits is not deleted"
+    monkeypatch.setattr(job_table, "_AGE", -1)
+    table.prune()
+    assert not any(resting.get(f"{number:032x}") for number in range(9))
+    assert [each.id for each in table.live()] == [model.id]
 
 
-def test_too_many_that_wait_are_refused(resting: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "MOST_WAITING", 2)
-    first = resting.ask("whatif", "calls", {"budgets": [1]})
-    resting.ask("whatif", "calls", {"budgets": [2]})
-    with pytest.raises(InputError, match="2 other things are waiting"):
-        resting.ask("whatif", "calls", {"budgets": [3]})
-    assert resting.ask("whatif", "calls", {"budgets": [1]}).id == first.id
+def test_files_that_are_too_large_are_not_kept(asking: Jobs, table: JobTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = asking.ask("report", "calls", now=True)
+    size = len(content(asking, first))
+    monkeypatch.setattr(job_table, "_MOST_BYTES_IN_ALL", size - 1)
+    table.prune()
+    assert asking.get(first.id) is None
+    monkeypatch.setattr(job_table, "MOST_BYTES", 10)
+    failed = asking.ask("export", "calls", now=True)
+    assert failed.state == "failed"
+    assert "keeps files of at most 0 MB" in failed.error
+    assert "meritfair programme export" in failed.error
 
 
-def test_many_of_one_kind_leave_room_for_others(resting: Jobs) -> None:
-    for budget in range(1, jobs.MOST_ALIKE + 1):
-        resting.ask("whatif", "calls", {"budgets": [budget]})
-    with pytest.raises(InputError, match="10 other things are waiting"):
-        resting.ask("whatif", "calls", {"budgets": [100]})
-    assert resting.ask("verify", "calls", {"heads": []}).state == "waiting"
+# Room for everyone
+
+
+def fill(asked: Jobs, by: str, n: int) -> list[Job]:
+    """Have someone ask as often as they may."""
+    return [asked.ask("whatif", "calls", {"budgets": [k], "by": by}, by=by) for k in range(1, n + 1)]
+
+
+def claim_next(table: JobTable) -> str:
+    """Return which job is next."""
+    job = table.claim("Wim")
+    assert job is not None
+    return job.id
+
+
+def test_one_user_cannot_fill_the_queue(resting: Jobs) -> None:
+    first = fill(resting, "Ada", jobs.MOST_OF_ONE)[0]
+    for kind, arguments in (("whatif", {"budgets": [99]}), ("verify", {"heads": []})):
+        with pytest.raises(QuotaError, match="6 things that you have asked for are still being worked out"):
+            resting.ask(kind, "calls", arguments, by="Ada")
+    assert resting.ask("whatif", "calls", first.arguments, by="Ada").id == first.id, "what is there can be asked for"
+    assert resting.ask("verify", "calls", by="Bob").state == "waiting"
+
+
+def test_places_are_kept_for_what_everyone_relies_on(resting: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "MOST_WAITING", 14)
+    for name in ("Ada", "Bob"):
+        fill(resting, name, 2)
+    with pytest.raises(QuotaError, match="4 other things are waiting"):
+        resting.ask("whatif", "calls", {"budgets": [99]}, by="Cai")
+    with pytest.raises(QuotaError, match="4 other things are waiting"):
+        resting.ask("export", "calls", by="Cai")
+    for kind in ("verify", "report", "board", "learning"):
+        assert resting.ask(kind, "calls", by="Cai").state == "waiting"
+    monkeypatch.setattr(jobs, "MOST_WAITING", 8)
+    with pytest.raises(QuotaError, match="8 other things are waiting"):
+        resting.ask("verify", "calls", {"heads": ["0"]}, by="Dee")
+
+
+def test_what_is_running_counts_for_its_user(resting: Jobs, table: JobTable) -> None:
+    claim(table, fill(resting, "Ada", jobs.MOST_OF_ONE)[0], "Wim")
+    with pytest.raises(QuotaError):
+        resting.ask("verify", "calls", by="Ada")
+
+
+def test_whose_turn_it_is(resting: Jobs, table: JobTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = fill(resting, "Ada", 3)
+    one, check = fill(resting, "Bob", 1)[0], resting.ask("verify", "calls", by="Cai")
+    assert [claim_next(table) for _ in range(5)] == [each.id for each in (check, many[0], one, *many[1:])]
+    monkeypatch.setattr(jobs, "HEAD_START", -1.0)  # as if it were asked that long after the other
+    resting.ask("verify", "calls", {"heads": ["0"]}, by="Dee")
+    old = fill(resting, "Eve", 1)[0]
+    assert claim_next(table) == old.id, "what has waited long is not put off for ever"
+
+
+def test_one_who_waits_can_cancel_it(resting: Jobs, worker: Worker) -> None:
+    job = resting.ask("verify", "calls", by="Ada")
+    resting.ask("verify", "calls", by="Bob")
+    assert resting.cancel(job, "Cai").askers == ("Ada", "Bob")
+    assert resting.cancel(job, "Ada").state == "waiting", "another one still asks for it"
+    assert resting.cancel(job, "Bob").state == "cancelled"
+    assert not worker.step()
+    assert resting.ask("verify", "calls", by="Ada").state == "cancelled", "it is not begun unasked"
+    begun = resting.ask("verify", "calls", by="Ada", again=True)
+    assert (begun.id, begun.state, begun.askers) == (job.id, "waiting", ("Ada",))
+    assert resting.cancel(begun, None).state == "cancelled", "as an admin"
+    assert worker.step() is False
+
+
+def test_what_is_worked_on_can_be_cancelled(asking: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = threading.Event()
+
+    def slow(task: JobContext) -> JobResult:
+        try:
+            for k in range(10_000):
+                task.tell("playing", k, 10_000)
+                time.sleep(0.01)
+        finally:
+            stopped.set()
+        return JobResult({})
+
+    monkeypatch.setitem(job_kinds.KINDS, "whatif", slow)
+    monkeypatch.setattr(job_worker, "_EVERY", 0.2)
+    job = asking.ask("whatif", "calls", {"budgets": [1]}, by="Ada")
+    wait(asking, job, lambda job: job.total > 0)
+    asking.cancel(job, "Ada")
+    assert stopped.wait(PATIENCE)
+    done = wait(asking, asking.ask("verify", "calls"))
+    assert done.state == "done", "the worker goes on with what is next"
+    found = asking.get(job.id)
+    assert found is not None
+    assert found.state == "cancelled"
+
+
+def test_what_takes_too_long_is_stopped(asking: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(task: JobContext) -> JobResult:
+        while True:
+            task.tell("playing", 1, 2)
+            time.sleep(0.01)
+
+    monkeypatch.setitem(job_kinds.KINDS, "whatif", slow)
+    monkeypatch.setitem(job_kinds.MOST_SECONDS, "whatif", 0.5)
+    failed = wait(asking, asking.ask("whatif", "calls", {"budgets": [1]}, by="Ada"))
+    assert failed.state == "failed"
+    assert failed.error.startswith("This took longer than")
+
+
+def test_progress_is_written_once_a_second_at_most(
+    asking: Jobs, monkeypatch: pytest.MonkeyPatch, table: JobTable
+) -> None:
+    writes = []
+    kept = table.update
+
+    def update(self: JobTable, job: Job, worker: str) -> bool:
+        writes.append(time.monotonic())
+        return kept(job, worker)
+
+    def quick(task: JobContext) -> JobResult:
+        for k in range(250):
+            task.tell("playing", k, 250)
+            time.sleep(0.01)
+        return JobResult({})
+
+    monkeypatch.setattr(JobTable, "update", update)
+    monkeypatch.setitem(job_kinds.KINDS, "whatif", quick)
+    wait(asking, asking.ask("whatif", "calls", {"budgets": [1]}))
+    assert 1 <= len(writes) <= 5
+    assert all(late - early >= 1.0 for early, late in pairwise(writes))
 
 
 def test_results_are_forgotten_with_a_person(asking: Jobs) -> None:
     job = asking.ask("report", "calls", now=True)
-    assert asking.path(job).exists()
+    assert content(asking, job)
     asking.forget("calls")
     assert asking.get(job.id) is None
-    assert not asking.path(job).exists()
+    assert content(asking, job) == b""
 
 
 @pytest.mark.parametrize("id_", ["", ".", "..", "../jobs", "a/b", "é", "0" * 32])
@@ -237,16 +420,19 @@ def test_an_id_that_is_none_finds_nothing(asking: Jobs, id_: str) -> None:
 
 
 def test_the_folder_is_for_nobody_else(asking: Jobs, tmp_path: Path) -> None:
-    assert (tmp_path / "run" / "jobs").stat().st_mode & 0o077 == 0
+    asking.ask("report", "calls", now=True)
+    assert (tmp_path / "run" / "now").stat().st_mode & 0o077 == 0
+    assert not any((tmp_path / "run" / "now").iterdir()), "nothing of the work is left there"
 
 
 def test_an_export_names_nobody_and_has_its_verifier(asking: Jobs, calls: Clinic, tmp_path: Path) -> None:
+    import io
     import subprocess
     import sys
     import zipfile
 
     done = asking.ask("export", "calls", now=True)
-    with zipfile.ZipFile(asking.path(done)) as file:
+    with zipfile.ZipFile(io.BytesIO(content(asking, done))) as file:
         names = file.namelist()
         file.extractall(tmp_path / "out")
     assert not [name for name in names if "private" in name]
@@ -258,44 +444,46 @@ def test_an_export_names_nobody_and_has_its_verifier(asking: Jobs, calls: Clinic
     assert not [file for file in ledger.rglob("*") if file.is_file() and hidden in file.read_bytes()]
 
 
-def test_a_job_whose_process_died_is_put_back_once(resting: Jobs, calls: Clinic, tmp_path: Path) -> None:
-    files, job = files_of(tmp_path), resting.ask("verify", "calls")
-    dead = multiprocessing.get_context("spawn").Process(target=int)
-    dead.start()
-    dead.join()
-    assert files.claim(job)
-    (files.folder / job.id / "claim").write_text(str(dead.pid))
-    files.update(replace(job, state="running", tries=1))
-    files.put_back()
-    back = resting.get(job.id)
-    assert back is not None
-    assert (back.state, back.tries) == ("waiting", 1)
-    assert Worker(files, calls.programme.store).step()
+def test_a_job_whose_worker_died_is_taken_over_once(
+    resting: Jobs, table: JobTable, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = resting.ask("verify", "calls")
+    monkeypatch.setattr(job_table, "LEASE", -1)
+    claim(table, job, "dead")
+    monkeypatch.undo()
+    assert worker.step()
     done = resting.get(job.id)
     assert done is not None
     assert (done.state, done.tries) == ("done", 2)
 
 
-def test_a_job_whose_process_died_twice_has_failed(resting: Jobs, tmp_path: Path) -> None:
-    files, job = files_of(tmp_path), resting.ask("verify", "calls")
-    assert files.claim(job)
-    (files.folder / job.id / "claim").write_text("999999999")
-    files.update(replace(job, state="running", tries=2))
-    files.put_back()
+def test_a_job_whose_worker_died_twice_has_failed(
+    resting: Jobs, table: JobTable, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = resting.ask("verify", "calls")
+    monkeypatch.setattr(job_table, "LEASE", -1)
+    for name in ("dead", "dead, too"):
+        claim(table, job, name)
+    monkeypatch.undo()
+    assert not worker.step()
     failed = resting.get(job.id)
     assert failed is not None
     assert failed.state == "failed"
     assert failed.error.startswith("The process that worked on this ended twice")
 
 
-def test_a_job_that_someone_works_on_is_left_to_them(resting: Jobs, tmp_path: Path) -> None:
-    files, job = files_of(tmp_path), resting.ask("verify", "calls")
-    assert files.claim(job)
-    files.update(replace(job, state="running", tries=1))
-    files.put_back()
+def test_a_job_that_someone_works_on_is_left_to_them(resting: Jobs, table: JobTable, worker: Worker) -> None:
+    job = resting.ask("verify", "calls")
+    claim(table, job, "another")
+    table.put_back("Wim")
+    assert not worker.step()
     kept = resting.get(job.id)
     assert kept is not None
     assert kept.state == "running"
+    table.put_back("another")
+    back = resting.get(job.id)
+    assert back is not None
+    assert (back.state, back.tries) == ("waiting", 1)
 
 
 def _run_with_a_slow_verification(settings: ServerSettings, first: bool) -> None:
@@ -312,45 +500,60 @@ def _run_with_a_slow_verification(settings: ServerSettings, first: bool) -> None
     job_process.run(settings)
 
 
-def test_a_process_that_is_killed_loses_no_job(calls: Clinic, tmp_path: Path) -> None:
-    settings = ServerSettings(
-        store=f"sqlite:///{tmp_path / 'programmes.db'}", run_folder=str(tmp_path / "run"), job_process=True
-    )
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_is_ended_loses_no_job(
+    calls: Clinic, store_url: str, tmp_path: Path, how: signal.Signals
+) -> None:
+    settings = ServerSettings(store=store_url, run_folder=str(tmp_path / "run"), job_process=True)
     asked = Jobs(settings, Store(settings.store))
     job, spawn = asked.ask("verify", "calls"), multiprocessing.get_context("spawn")
     first = spawn.Process(target=_run_with_a_slow_verification, args=(settings, True))
     first.start()
     wait(asked, job, lambda job: job.state == "running" and job.done == 1)
     assert first.pid is not None
-    os.kill(first.pid, signal.SIGKILL)
+    (tmp_path / "run" / "jobs" / "left").touch()
+    os.kill(first.pid, how)
     first.join()
     second = spawn.Process(target=_run_with_a_slow_verification, args=(settings, False))
     second.start()
     try:
         done = wait(asked, job)
-        assert (done.state, done.tries) == ("done", 2)
+        assert (done.state, done.tries) == ("done", 2 if how == signal.SIGKILL else 1)
         assert done.result is not None
         assert done.result["whole"]
+        assert not (tmp_path / "run" / "jobs" / "left").exists(), "a copy of the store may be there"
     finally:
         second.terminate()
         second.join()
 
 
-def test_what_is_on_the_disk_is_whole_at_any_time(resting: Jobs, tmp_path: Path) -> None:
-    files, job = files_of(tmp_path), resting.ask("verify", "calls")
-    stop, broken = threading.Event(), list[str]()
+def _run_what_does_not_listen(settings: ServerSettings) -> None:
+    from meritfair.web import job_process
 
-    def read() -> None:
-        while not stop.is_set():
-            try:
-                json.loads((files.folder / job.id / "status.json").read_text())
-            except ValueError as error:
-                broken.append(str(error))
+    def deaf(task: JobContext) -> JobResult:
+        task.tell("playing", 1, 10)
+        time.sleep(PATIENCE)
+        return JobResult({})
 
-    reader = threading.Thread(target=read)
-    reader.start()
-    for number in range(300):
-        files.update(replace(job, state="running", done=number, words="x" * number))
-    stop.set()
-    reader.join()
-    assert not broken
+    job_kinds.KINDS["whatif"] = deaf
+    job_worker._EVERY, job_worker._GRACE = 0.2, 0.5
+    job_process.run(settings)
+
+
+def test_a_process_ends_to_stop_what_does_not_listen(calls: Clinic, store_url: str, tmp_path: Path) -> None:
+    settings = ServerSettings(store=store_url, run_folder=str(tmp_path / "run"), job_process=True)
+    asked = Jobs(settings, calls.programme.store)
+    job = asked.ask("whatif", "calls", {"budgets": [1]}, by="Ada")
+    process = multiprocessing.get_context("spawn").Process(target=_run_what_does_not_listen, args=(settings,))
+    process.start()
+    try:
+        wait(asked, job, lambda job: job.done == 1)
+        asked.cancel(job, "Ada")
+        process.join(PATIENCE)
+        assert process.exitcode == STOPPED
+    finally:
+        process.kill()
+        process.join()
+    found = asked.get(job.id)
+    assert found is not None
+    assert found.state == "cancelled"

@@ -219,6 +219,9 @@ def rounds(visit: Visit, ada: TestClient) -> None:
     calls = visit.clinics["calls"].programme
     for number in (1, 2, 3):
         visit.see(ada, f"/p/calls/round/{number}")
+    many = "p1\np2\np3\np4"
+    visit.see(ada, "/p/calls/draw", {"number": "4", "key": "d3", "budget": "0"})
+    visit.see(ada, "/p/calls/draw", {"number": "4", "key": "d3", "budget": "0", "away": many}, headers=HTMX)
     visit.see(ada, "/p/calls/draw", {"number": "4", "key": "d4", "budget": "3"})
     drawn = calls.round()
     first, second = (each.number for each in drawn.people[:2])
@@ -294,7 +297,7 @@ def board(visit: Visit, ada: TestClient) -> None:
     visit.see(ada, f"/p/calls/ledger?kept={head}")
     visit.see(ada, f"/p/calls/ledger?kept={'0' * 64}")
     visit.see(ada, "/p/calls/ledger?kept=Zoe")
-    visit.see(ada, "/p/calls/ledger/verify", {"head": head})
+    visit.see(ada, "/p/calls/ledger/verify", {"heads": head})
     visit.see(ada, "/p/calls/ledger/export", {})
     page = visit.see(ada, "/p/calls/fairness/board", {})
     see_board_page(visit, ada, page)

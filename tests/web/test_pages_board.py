@@ -15,6 +15,7 @@ import pytest
 import meritfair as mf
 from meritfair.core.language import speaking
 from meritfair.programme import Outcomes, People, Programme
+from meritfair.programme.ledger.heads import HEADER, KeptHead, short_code
 from meritfair.programme.users import Role
 from meritfair.web.language import language_of
 from meritfair.web.rendering import number, signed
@@ -415,10 +416,33 @@ def test_a_head_that_was_kept_is_looked_for(server: Server) -> None:
     assert "does not hold this head" in client.get("/p/kept/ledger", params={"kept": "0" * 64}).text
     assert "A head has 64 digits" in client.get("/p/kept/ledger", params={"kept": "abc"}).text
     auditor = server.browsers[Role.AUDITOR]
-    auditor.post("/p/kept/ledger/verify", data={"head": "0" * 64})
+    auditor.post("/p/kept/ledger/verify", data={"heads": "0" * 64})
     assert "The ledger is not whole." in settled(auditor, "/p/kept/ledger")
-    auditor.post("/p/kept/ledger/verify", data={"head": head})
+    auditor.post("/p/kept/ledger/verify", data={"heads": head})
     assert "It still holds the head that you gave." in settled(auditor, "/p/kept/ledger")
+
+
+def test_several_heads_and_short_codes_are_compared(server: Server) -> None:
+    made, client = server.fresh("several"), server.browsers[Role.AUDITOR]
+    heads = [made.programme.status().head, made.play().head]
+    short = short_code(heads[1])
+    found = shown(client.get("/p/several/ledger", params={"kept": short}).text)
+    assert "The ledger holds it" in found
+    assert short_code(made.programme.status().head) in found
+    with made.programme.store.reading("several") as session:
+        identity = session.identity
+    kept = KeptHead("2026-11-17T09:00:00Z", "several", identity, 1, 3, heads[0])
+    other = KeptHead("2026-11-17T09:00:00Z", "other", "f" * 32, 1, 3, "0" * 64)
+    pasted = "\r\n".join([HEADER, kept.line(), other.line(), short])
+    client.post("/p/several/ledger/verify", data={"heads": pasted})
+    page = shown(settled(client, "/p/several/ledger"))
+    assert "It still holds the 2 heads that you gave. A short code is weaker than a whole head" in page
+    for wrong, words in {
+        "what is this?": "These are not heads: what was entered, line 1: neither a head",
+        other.line(): "None of these heads is one of this programme.",
+    }.items():
+        answer = client.post("/p/several/ledger/verify", data={"heads": wrong})
+        assert (answer.status_code, words in shown(answer.text)) == (422, True)
 
 
 def test_an_export_is_made_and_downloaded(server: Server, tmp_path: Path) -> None:
@@ -528,3 +552,18 @@ def test_an_open_round_must_be_closed_before_the_end(server: Server) -> None:
     page = server.browsers[Role.ADMIN].get("/p/open/settings").text
     assert "Round 2 must be closed first." in page
     assert "End it for good" not in page
+
+
+def test_pages_after_a_newcomer_of_a_new_group(server: Server) -> None:
+    made = server.fresh("newcomers", 1)
+    made.programme.draw(by="Ada")
+    made.programme.enrol(People(["D", "E"], group=["Kreuzberg", ""]), by="Ada")
+    admin, viewer = server.browsers[Role.ADMIN], server.browsers[Role.VIEWER]
+    for name in PAGES:
+        for browser in (admin, viewer):
+            assert "did not work" not in settled(browser, f"/p/newcomers/{name}"), name
+    page = shown(settled(admin, "/p/newcomers/fairness"))
+    assert "north" in page
+    assert "Kreuzberg" not in page, "nobody of that group was in a draw"
+    for address in ("/people", "/people/12", "/people/13"):
+        assert admin.get(f"/p/newcomers{address}").status_code == 200

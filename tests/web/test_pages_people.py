@@ -14,6 +14,7 @@ import pytest
 import meritfair as mf
 from meritfair.programme import Outcomes, People, Programme
 from meritfair.programme.users import Role
+from meritfair.web import pending_uploads
 from programme.quick_hashes import quick_hashes as quick_hashes
 from web.clients import TestClient, Web, serving
 
@@ -158,9 +159,10 @@ def token_in(page: str) -> str:
     return found[1]
 
 
-def waiting(web: Web) -> list[Path]:
-    folder = Path(web.frame.settings.run_folder) / "uploads"
-    return sorted(folder.iterdir()) if folder.exists() else []
+def waiting(web: Web) -> list[str]:
+    """Return the tokens of files that wait, the oldest first."""
+    with web.frame.store.temporary() as rows:
+        return [each.token for each in rows.uploads()]
 
 
 def test_a_file_shows_what_it_would_change_and_changes_it_when_confirmed(
@@ -177,8 +179,7 @@ def test_a_file_shows_what_it_would_change_and_changes_it_when_confirmed(
     assert shown == {"Rows": "4", **counts}
     assert "asked for it" in page
     assert programme.status() == before
-    assert len(waiting(web)) == 2
-    assert all("calls" not in each.name for each in waiting(web))
+    assert waiting(web) == [token_in(page)]
     answer = coordinator.post(f"/p/calls/uploads/{token_in(page)}")
     assert answer.headers["location"] == "/p/calls/round/1?did=report&n=3"
     assert programme.status().reported == 3
@@ -210,9 +211,31 @@ def test_a_file_with_a_mistake_is_told_by_line_and_column_and_changes_nothing(
     page = upload(coordinator, text.format(*ids, other=other)).text
     assert problem in page.replace("&#39;", "'")
     assert "Nothing was changed" in page
-    assert str(web.frame.settings.run_folder) not in page
+    assert "/meritfair-" not in page, "where it was read from is no business of theirs"
     assert programme.status() == before
     assert waiting(web) == []
+
+
+def test_a_user_has_few_files_that_wait(
+    coordinator: TestClient, web: Web, programme: Programme, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending_uploads, "MOST_OF_ONE", 3)
+    tokens = [token_in(upload(coordinator, f"id\nnew-{k}\n", kind="enrol").text) for k in range(5)]
+    assert waiting(web) == tokens[2:], "the oldest have made room"
+    gone = coordinator.post(f"/p/calls/uploads/{tokens[0]}")
+    assert gone.status_code == 404
+    assert "has made room for newer ones; upload it again" in gone.text
+    assert coordinator.post(f"/p/calls/uploads/{tokens[4]}").status_code == 303
+    monkeypatch.setattr(pending_uploads, "MOST_BYTES_OF_ONE", 20)
+    last = token_in(upload(coordinator, "id\nnew-long-name\n", kind="enrol").text)
+    assert waiting(web) == [last], "large ones make room for each other, too"
+    monkeypatch.setattr(pending_uploads, "MOST_BYTES", 30)
+    other = web.browser("Cleo", {"*": Role.COORDINATOR})
+    refused = upload(other, "id\nanother-long-name\n", kind="enrol")
+    assert refused.status_code == 429
+    assert refused.headers["retry-after"] == "10"
+    assert "too many files of others wait to be confirmed" in refused.text
+    assert waiting(web) == [last], "nobody pushes out what is another one's"
 
 
 def test_a_file_that_contradicts_what_is_known_is_refused_but_may_correct_it(
@@ -244,7 +267,7 @@ def test_files_wait_for_their_user_alone_and_can_be_discarded(
     other = web.browser("Yaw", {"calls": Role.COORDINATOR})
     assert other.post(f"/p/calls/uploads/{token}").status_code == 404
     assert other.post(f"/p/calls/uploads/{token}/discard").status_code == 404
-    assert len(waiting(web)) == 2
+    assert waiting(web) == [token]
     assert coordinator.post(f"/p/calls/uploads/{token}/discard").status_code == 303
     assert waiting(web) == []
     assert programme.status().enrolled == 120
@@ -256,7 +279,7 @@ def test_the_name_of_a_file_is_shown_and_never_used(
 ) -> None:
     page = upload(coordinator, "id\na\n", kind="enrol", name=name).text
     assert "<b>" not in page
-    assert [each.parent for each in waiting(web)] == [tmp_path / "run" / "uploads"] * 2
+    assert waiting(web) == [token_in(page)]
     assert [each.name for each in tmp_path.iterdir() if not each.name.startswith("programmes.db")] == ["run"]
     for token in ("..%2f..%2fx", "%2e%2e", "x" * 32):
         assert coordinator.post(f"/p/calls/uploads/{token}").status_code in (404, 422)

@@ -12,6 +12,8 @@ import pytest
 import meritfair as mf
 from meritfair.datasets.clinic import clinic_people
 from meritfair.programme import Outcomes, People, Programme, live_demo
+from meritfair.programme.keeping import Places, set_places
+from meritfair.programme.ledger.heads import short_code
 from meritfair.programme.live_demo import NAME, PEOPLE, WEEKS, open_clinic
 from meritfair.programme.reading import Reader
 from meritfair.programme.storage.store import Store
@@ -285,7 +287,7 @@ def test_an_old_page_does_not_close_or_draw_a_later_round(programme: Programme, 
 def test_a_draw_takes_a_budget_who_is_away_and_states(programme: Programme, coordinator: TestClient) -> None:
     programme.close(by="Ada")
     states = {"states": ("states.csv", b"id,state\np3,1\np4,0\n", "text/csv")}
-    data = {"number": "2", "key": "k", "budget": ["2"], "away": "p1\n p2 \n\n"}
+    data = {"number": "2", "key": "k", "budget": ["2"], "away": "p1\n p2 \n\n", "reason": "a nurse is ill"}
     answer = coordinator.post("/p/calls/draw", data=data, files=states)
     assert answer.status_code == 303
     found = programme.round()
@@ -298,7 +300,6 @@ def test_a_draw_takes_a_budget_who_is_away_and_states(programme: Programme, coor
     [
         ({"budget": ["many"]}, "whole number"),
         ({"away": "nobody"}, "nobody"),
-        ({"source": "drand quicknet round 1"}, "drand"),
     ],
 )
 def test_a_draw_that_is_refused_changes_nothing(
@@ -325,7 +326,8 @@ def test_a_committed_round_shows_what_it_waits_for_and_is_drawn_with_the_value(
     programme: Programme, coordinator: TestClient
 ) -> None:
     programme.close(by="Ada")
-    assert drawing(coordinator, 2, source="the lottery of Saturday").headers["location"] == f"{ROUND}?did=committed"
+    programme.change(source="the lottery of Saturday", reason="the board asked for it", by="Ada")
+    assert drawing(coordinator, 2).headers["location"] == f"{ROUND}?did=committed"
     page = coordinator.get(ROUND).text
     assert "the lottery of Saturday" in page
     answer = coordinator.post(f"{ROUND}/2/value", data={"key": "v", "value": "9319 / 2 5 12 8 10 /"})
@@ -439,3 +441,35 @@ def test_what_is_simulated_follows_from_what_was_done(demo: Callable[[], Web]) -
 
 def test_only_the_simulated_clinic_can_be_played(coordinator: TestClient) -> None:
     assert coordinator.post("/p/calls/demo", data={"rounds": 1}).status_code == 404
+
+
+# ---- what is noticed
+
+
+def test_a_head_that_cannot_be_kept_is_told_after_the_draw(
+    coordinator: TestClient, programme: Programme, tmp_path: Path
+) -> None:
+    file = tmp_path / "shared" / "heads.tsv"
+    file.parent.mkdir()
+    set_places(programme.store, Places(str(file)))
+    programme.close(by="Ada")
+    file.unlink()
+    file.parent.rmdir()
+    answer = coordinator.post("/p/calls/draw", data={"number": "2", "key": "second"})
+    assert answer.status_code == 303
+    page = coordinator.get(answer.headers["location"]).text
+    assert "The draw stands, but its head was not kept elsewhere." in page
+    assert "The head could not be kept at heads.tsv: No such file or directory." in page
+    assert str(tmp_path) not in page
+    assert "not kept elsewhere" not in coordinator.get(ROUND).text
+    file.parent.mkdir()
+    programme.close(by="Ada")
+    answer = coordinator.post("/p/calls/draw", data={"number": "3", "key": "third"})
+    assert "not kept elsewhere" not in coordinator.get(answer.headers["location"]).text
+    assert programme.round().head in file.read_text()
+
+
+def test_the_printed_list_has_the_head(coordinator: TestClient, programme: Programme) -> None:
+    page, head = coordinator.get(f"{ROUND}/1/print").text, programme.status().head
+    assert f"<strong>{short_code(head)}</strong>" in page
+    assert head in page

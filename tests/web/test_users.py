@@ -51,12 +51,13 @@ def sign_in(client: TestClient, name: str = "Ada", password: str = PASSWORD, **m
 
 def test_the_first_user_signs_in_by_link_sets_a_password_and_signs_in_with_it(tmp_path: Path) -> None:
     web = serving(f"sqlite:///{tmp_path / 'x.db'}", tmp_path)
-    link = web.users.first_link()
+    first = web.users.first_sign_in(make_link=True)
+    assert first is not None
     client = web.anyone()
     shown = client.get("/sign-in/link")
     assert shown.status_code == 200
     assert "link.js" in shown.text
-    answer = client.post("/sign-in/link", data={"link": link})
+    answer = client.post("/sign-in/link", data={"link": first.link})
     assert (answer.status_code, answer.headers["location"]) == (303, "/me")
     shown = client.get("/me")
     assert "Choose a password" in shown.text

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen
 from meritfair.core.checks import check_dates, float_array
 from meritfair.core.errors import InputError, RowError
-from meritfair.core.tables import column_names, first_duplicate, numbered, read_table
+from meritfair.core.tables import Labels, column_names, first_duplicate, numbered, read_table
 from meritfair.core.texts import several
 
 
@@ -65,10 +65,10 @@ class DrawLog:
     def __init__(
         self,
         rounds: npt.ArrayLike,
-        arms: Sequence[Any] | AnyArray,
+        arms: Sequence[Any] | AnyArray | Labels,
         exposure: npt.ArrayLike,
         drawn: npt.ArrayLike,
-        group: Sequence[Any] | AnyArray | None = None,
+        group: Sequence[Any] | AnyArray | Labels | None = None,
         due: npt.ArrayLike | None = None,
     ) -> None:
         labels, stated = float_array("rounds", _as_numbers(rounds)), float_array("exposure", exposure)

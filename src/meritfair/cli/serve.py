@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -14,6 +16,7 @@ from meritfair.core.errors import InputError, MissingExtraError
 from meritfair.web.listening import is_loopback
 
 if TYPE_CHECKING:
+    from meritfair.programme.users import FirstSignIn
     from meritfair.web.processes import Tls
     from meritfair.web.settings import ServerSettings
 
@@ -74,12 +77,12 @@ def _run(store: str, host: str, port: int, url: str, workers: int, demo: bool, t
     if tls is not None and not url:
         url = ServerSettings(host=host, port=port).address.replace("http://", "https://")
     settings = ServerSettings(store, host, port, url, workers, demo)
-    link = None if demo else _first_link(settings)
+    first = None if demo else _first_sign_in(settings)
     folder = tempfile.mkdtemp(prefix="meritfair-serve-")  # which nobody else may look into
     settings = replace(settings, run_folder=folder, job_process=True, store=f"{folder}/demo.db" if demo else store)
     write_logs()
     supervisor = Supervisor(settings, listening, tls)
-    if not supervisor.run(lambda: _tell(settings, link)):
+    if not supervisor.run(lambda: _tell(settings, first)):
         raise InputError("the server could not start: what is wrong is told above")
 
 
@@ -123,24 +126,40 @@ def _tls(certificate: str, key: str) -> Tls | None:
     return Tls(certificate, key)
 
 
-def _first_link(settings: ServerSettings) -> str | None:
-    """Open the store, so that what is wrong with it is told first; return how the first user signs in."""
+def _first_sign_in(settings: ServerSettings) -> FirstSignIn | None:
+    """Open the store, so that what is wrong with it is told first; return how the first user signs in.
+
+    A link is made for a terminal alone: whatever else is printed to (a journal, a file) is kept, and may be read by
+    others.
+    """
     from meritfair.programme.storage.store import Store
     from meritfair.programme.users import Users
 
     store = Store(settings.store or None)
     try:
-        token = Users(store).first_link()
+        return Users(store).first_sign_in(make_link=sys.stdout.isatty())
     finally:
         store.close()
-    return None if token is None else settings.sign_in_link(token)
 
 
-def _tell(settings: ServerSettings, link: str | None) -> None:
+def _tell(settings: ServerSettings, first: FirstSignIn | None) -> None:
     say(f"Open {settings.address}" + (" to look at a simulated clinic." if settings.demo else ""))
-    if link is not None:
-        say(f"Nobody has signed in yet. This link signs the first user in, once, within a day: {link}")
+    if first is not None:
+        say(_how_to_sign_in(settings, first))
     say("Ctrl-C stops the server.")
+
+
+def _how_to_sign_in(settings: ServerSettings, first: FirstSignIn) -> str:
+    if first.link:
+        link = settings.sign_in_link(first.link)
+        return f"Nobody has signed in yet. This link signs the first user in, once, within a day: {link}"
+    command = f"meritfair users link {shlex.quote(first.name)} --url {settings.address}"
+    if first.until:
+        return (
+            f"Nobody has signed in yet. {first.name} has a link that can be used until {first.until}. If it is lost, "
+            f"make another one: {command}"
+        )
+    return f"Nobody has signed in yet. For a link that signs the first user in, once, within a day: {command}"
 
 
 def _check_extra() -> None:

@@ -52,6 +52,7 @@ ROUTES: dict[str, tuple[str, str]] = {  # by operation: the method and the path
     "export": ("POST", f"{_P}/{{programme}}/exports"),
     "what_if": ("POST", f"{_P}/{{programme}}/whatif"),
     "get_job": ("GET", f"{_P}/{{programme}}/jobs/{{job}}"),
+    "cancel_job": ("POST", f"{_P}/{{programme}}/jobs/{{job}}/cancel"),
     "get_job_file": ("GET", f"{_P}/{{programme}}/jobs/{{job}}/file"),
     "list_entries": ("GET", f"{_P}/{{programme}}/ledger"),
     "get_head": ("GET", f"{_P}/{{programme}}/ledger/head"),

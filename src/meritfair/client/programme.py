@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +129,13 @@ class RemoteProgramme:
         policy: str | None = None,
         floor: float | None = None,
         rules: Mapping[str, Any] | None = None,
+        source: str | None = None,
         part: str = "",
         reason: str,
         key: str | None = None,
     ) -> Receipt:
         """Change settings from the next round on; in a trial those of one part."""
-        said = {"budget": budget, "policy": policy, "floor": floor, "rules": rules}
+        said = {"budget": budget, "policy": policy, "floor": floor, "rules": rules, "source": source}
         body = {name: value for name, value in said.items() if value is not None}
         return self._write("change_settings", key, body={**body, "part": part, "reason": reason})
 
@@ -150,13 +152,15 @@ class RemoteProgramme:
             row["features"] = {name: column[place] for name, column in given.features.items()}
         return self._write("enrol_participants", key, body={"participants": rows})
 
-    def withdraw(self, ids: Sequence[str], *, key: str | None = None) -> Receipt:
-        """Let people leave; what is known of them stays, for when they come back."""
-        return self._write("withdraw_participants", key, body={"ids": list(ids)})
+    def withdraw(self, ids: Sequence[str], *, reason: str = "", key: str | None = None) -> Receipt:
+        """Let people leave; what is known of them stays, for when they come back. Many need a reason."""
+        return self._write("withdraw_participants", key, body={"ids": list(ids), "reason": reason})
 
-    def away(self, ids: Sequence[str], *, back: bool = False, key: str | None = None) -> Receipt:
-        """Note that people cannot be drawn for now, or are back."""
-        return self._write("mark_back" if back else "mark_away", key, body={"ids": list(ids)})
+    def away(self, ids: Sequence[str], *, back: bool = False, reason: str = "", key: str | None = None) -> Receipt:
+        """Note that people cannot be drawn for now, or are back. Many who are away need a reason."""
+        if back:
+            return self._write("mark_back", key, body={"ids": list(ids)})
+        return self._write("mark_away", key, body={"ids": list(ids), "reason": reason})
 
     def erase(self, number: int, *, key: str | None = None) -> Receipt:
         """Delete who someone is, for good, by their number in the ledger. They must have left before."""
@@ -168,12 +172,15 @@ class RemoteProgramme:
         states: Mapping[str, int] | None = None,
         budget: int | Mapping[str, int] | None = None,
         away: Sequence[str] = (),
-        source: str | None = None,
         value: str | None = None,
+        reason: str = "",
         key: str | None = None,
     ) -> RemoteRound:
-        """Draw the next round; `states` are those observed now, by id. While it is open, the same draw is returned."""
-        body: dict[str, Any] = {"away": list(away), "source": source, "value": value, "budget": budget}
+        """Draw the next round; `states` are those observed now, by id. While it is open, the same draw is returned.
+
+        A budget other than that of the settings needs a reason, and so do many who are away.
+        """
+        body: dict[str, Any] = {"away": list(away), "value": value, "budget": budget, "reason": reason}
         if states is not None:
             body["states"] = [{"id": id_, "state": state} for id_, state in states.items()]
         return decode(RemoteRound, self._get("draw_round", body=body, key=key, headers=self._headers()))
@@ -225,7 +232,7 @@ class RemoteProgramme:
         return Path(path)
 
     def _wait(self, seconds: float, operation: str, **how: Any) -> dict[str, Any]:
-        """Ask for long work until it is done."""
+        """Ask for long work until it is done; cancel it when that takes too long."""
         until = time.monotonic() + seconds
         pause = 0.05
         while True:
@@ -235,12 +242,16 @@ class RemoteProgramme:
                 return found
             while found["state"] in ("waiting", "running"):
                 if time.monotonic() > until:
+                    with suppress(MeritfairError):  # it may be over by now
+                        self._connection.send("cancel_job", programme=self.name, job=found["id"])
                     raise MeritfairError(f"{operation} was not done within {seconds:g} seconds: {found['words']}")
                 time.sleep(pause)
                 pause = min(1.0, 1.5 * pause)
                 found = self._get("get_job", job=found["id"])
             if found["state"] == "failed":
                 raise MeritfairError(found["error"])
+            if found["state"] == "cancelled":
+                raise MeritfairError(f"{operation} was cancelled on the server")
 
     def _get(self, operation: str, **how: Any) -> Any:
         return self._connection.get(operation, programme=self.name, **how)

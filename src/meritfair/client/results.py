@@ -70,6 +70,7 @@ class ProgrammeSettings:
     forget: float
     features: tuple[str, ...]
     trial: TrialSettings | None
+    source: str
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class ProgrammeStatus:
     states: int
     overdue: int
     largest_account: float
+    unchecked: int
     next_step: str
     settings: ProgrammeSettings
 
@@ -237,7 +239,10 @@ class RemoteRound:
     commitment: str
     seed: str
     source: str
+    address: str
+    appears: str
     time: str
+    warning: str
     head: str
     outcomes: tuple[RemoteOutcome, ...]
 

@@ -52,6 +52,7 @@ class Client:
         features: Sequence[str] = (),
         pseudonymise: bool = False,
         trial: Mapping[str, Any] | None = None,
+        source: str = "secret",
         key: str | None = None,
     ) -> Receipt:
         """Create a programme, as `meritfair.programme.Programme.create`; it needs the role admin for all programmes.
@@ -70,10 +71,13 @@ class Client:
         pseudonymise : bool
         trial : mapping
             ``protocol``, the SHA-256 of a file; ``arms``, each with ``name`` and ``budget``; ``strata``.
+        source : str
+            Public randomness that no draw is made without, such as ``drand``.
         key : str
         """
         said = {"budget": budget, "policy": policy, "floor": floor, "rules": rules, "trial": trial}
         body = {"name": name, "forget": forget, "features": list(features), "pseudonymise": pseudonymise}
+        body |= {"source": source}
         given = {each: value for each, value in said.items() if value is not None}
         return decode(Receipt, self._connection.get("create_programme", body={**body, **given}, key=key))
 

@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from meritfair.core.arrays import DateArray, FloatArray
 from meritfair.core.errors import InputError
+from meritfair.core.texts import listed
 
 _Kind = TypeVar("_Kind")
 
 _MOST_NAMES = 40  # in a message
+_MOST_WORDS, _LONGEST_WORD = 1000, 100  # that a misspelt one is compared with
 
 
 def check_whole(name: str, value: Any, low: int, high: int | None = None, high_words: str = "") -> int:
@@ -68,7 +70,7 @@ def check_number(
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise InputError(f"{name} must be a number, got {value!r}")
-    number = float(value)
+    number = _as_float(value)
     inside = low < number < high if open_ends else low <= number <= high
     if math.isfinite(number) and inside:
         return number
@@ -77,6 +79,13 @@ def check_number(
     if math.isinf(high):
         raise InputError(f"{name} must be {'greater than' if open_ends else 'at least'} {low:g}, got {value}")
     raise InputError(f"{name} must lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}, got {value}")
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number with hundreds of digits
+        return math.inf if value > 0 else -math.inf
 
 
 def check_kind(name: str, value: Any, kind: type[_Kind]) -> _Kind:
@@ -110,8 +119,16 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def _suggestion(word: Any, known: Iterable[str]) -> str:
-    """Return ", did you mean 'x'?" when a known word is close, else an empty string."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6) if isinstance(word, str) else []
+    """Return ", did you mean 'x'?" when a known word is close, else an empty string.
+
+    Words are compared letter by letter, so that long words, or many, would take long.
+    """
+    if not isinstance(word, str) or len(word) > _LONGEST_WORD:
+        return ""
+    words = [each for each in known if len(each) <= 2 * _LONGEST_WORD]
+    if len(words) > _MOST_WORDS:
+        words = [each for each in words if each[:2] == word[:2]][:_MOST_WORDS]
+    close = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
     return f", did you mean '{close[0]}'?" if close else ""
 
 
@@ -128,14 +145,11 @@ def check_known(what: str, name: Any, known: Iterable[str], where: str = "") -> 
     names = list(known)
     if isinstance(name, str) and name in names:
         return name
-    place, others = f"{where}: " if where else "", _suggestion(name, names) or f": there are {_listed(names)}"
+    place, others = (
+        f"{where}: " if where else "",
+        _suggestion(name, names) or f": there are {listed(names, _MOST_NAMES)}",
+    )
     raise InputError(f"{place}there is no {what} {name!r}{others}")
-
-
-def _listed(names: list[str]) -> str:
-    """Return names for a message, not more than a person would read."""
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def check_settings(owner: str, given: Iterable[str], known: Iterable[str]) -> None:

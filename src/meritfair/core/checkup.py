@@ -19,9 +19,10 @@ from typing import Literal
 from meritfair.core.errors import InputError
 from meritfair.core.machine import available_memory
 
-State = Literal["ok", "warning", "problem"]
+State = Literal["ok", "warning", "problem", "skipped"]
 GIGABYTE = 10**9
 PURPOSES = {  # of each extra
+    "beacon": "checking values of drand",
     "client": "a client of the server's HTTP API",
     "dask": "sweeps on a cluster",
     "gym": "Gymnasium environments",
@@ -40,8 +41,8 @@ class Check:
     ----------
     name : str
         What was checked.
-    state : {"ok", "warning", "problem"}
-        A problem keeps something from working; a warning may lead to one.
+    state : {"ok", "warning", "problem", "skipped"}
+        A problem keeps something from working; a warning may lead to one; what is skipped was not looked at.
     found : str
         What there is.
     advice : str

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from meritfair.core.errors import FileError, InputError
-from meritfair.core.texts import from_spreadsheet
+from meritfair.core.texts import from_spreadsheet, shortened
 
 _AT_ONCE = 20_000  # rows
-_COMMA_IN_TEXT = re.compile(r"[^,]*[^\W\d_][^,]*,[^,]*[^\W\d_][^,]*")  # letters on both sides
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _LINE_END = re.compile("\r\n|\r|\n")
@@ -177,15 +176,21 @@ def _misfit(row: Sequence[str], named: int, separator: str) -> str:
     if len(row) < named:
         return f"has {len(row)} of the {named} columns of the header"
     causes = []
-    pairs = [f"{left},{right}" for left, right in pairwise(row)] if separator == "," else []
-    texts = [pair for pair in pairs if _COMMA_IN_TEXT.fullmatch(pair)]
+    beside = list(pairwise(row)) if separator == "," else []
+    texts = [f"{left},{right}" for left, right in beside if _has_letters(left) and _has_letters(right)]
+    pairs = [f"{left},{right}" for left, right in beside]
     decimals = [pair for pair in pairs if _DECIMAL_COMMA.fullmatch(pair)]
     if not any(map(str.strip, row[named:])):
         causes.append(f"{_called(separator)} at its end")
-    causes += [f"a comma inside a text, {text!r} (put it in quotation marks)" for text in texts[:1]]
-    causes += [f"a decimal comma, {pair!r} (write {pair.replace(',', '.')})" for pair in decimals[:1]]
+    causes += [f"a comma inside a text, {shortened(text)!r} (put it in quotation marks)" for text in texts[:1]]
+    decimals = [shortened(pair) for pair in decimals[:1]]
+    causes += [f"a decimal comma, {pair!r} (write {pair.replace(',', '.')})" for pair in decimals]
     perhaps = f": perhaps {' or '.join(causes)}" if causes else ""
     return f"has {len(row)} cells, but the header has {named} columns{perhaps}"
+
+
+def _has_letters(cell: str) -> bool:
+    return "," not in cell and any(map(str.isalpha, cell))
 
 
 def _called(separator: str) -> str:

@@ -9,9 +9,16 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from meritfair.core.texts import shortened
+
+_LONGEST = 4000  # characters of a message
+
 
 class MeritfairError(Exception):
-    """Anything that meritfair refuses or cannot do."""
+    """Anything that meritfair refuses or cannot do; whatever it quotes, its message is not longer than a page."""
+
+    def __str__(self) -> str:
+        return shortened(super().__str__(), _LONGEST)
 
 
 class InputError(MeritfairError, ValueError):
@@ -29,6 +36,7 @@ class FileError(InputError):
 
     def __init__(self, path: object, problem: str, *, line: int | None = None, column: str | None = None) -> None:
         self._made_from = (path, problem, line, column)
+        problem = shortened(problem, _LONGEST)
         self.problem, self.line, self.column = problem, line, column
         at_line = "" if line is None else f", line {line}"
         at_column = "" if column is None else f", column {column}"
@@ -64,3 +72,17 @@ class MissingExtraError(MeritfairError, ImportError):
     def __reduce__(self) -> tuple[Any, ...]:
         """Make it again from what it was made from."""
         return type(self), self._made_from
+
+
+class BusyError(MeritfairError):
+    """Too much is being worked out at the same time.
+
+    Attributes
+    ----------
+    seconds : int
+        After which it is worth asking again.
+    """
+
+    def __init__(self, problem: str, seconds: int) -> None:
+        self.seconds = seconds
+        super().__init__(problem)

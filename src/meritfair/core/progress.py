@@ -68,7 +68,7 @@ def in_parts(tell: Callable[[str, int, int], None], parts: int) -> Callable[[str
 
 
 @contextmanager
-def bar(what: str = "", *, keep: bool = True) -> Iterator[Callable[[str, int, int], None]]:
+def bar(what: str = "", *, keep: bool = True, delay: float = 0.0) -> Iterator[Callable[[str, int, int], None]]:
     """Show a bar for as long as the context lasts; give the function that is told what is done of how much.
 
     Parameters
@@ -77,6 +77,8 @@ def bar(what: str = "", *, keep: bool = True) -> Iterator[Callable[[str, int, in
         What is going on at first.
     keep : bool
         Leave the line there at the end. If not, it is shown in a terminal only.
+    delay : float
+        Show it only if it lasts longer than so many seconds.
     """
     stream: Any = sys.stderr  # None where a program has no console at all
     terminal = stream is not None and stream.isatty()
@@ -89,7 +91,7 @@ def bar(what: str = "", *, keep: bool = True) -> Iterator[Callable[[str, int, in
     on_screen = terminal or type(stream).__module__.startswith("ipykernel")
     how: dict[str, Any] = {"bar_format": _LINE, "mininterval": _REDRAWN if on_screen else _LOGGED, "miniters": 0}
     quiet = _Quiet(stream)
-    line = tqdm(total=1.0, desc=printable(what), file=quiet, leave=keep, dynamic_ncols=True, **how)
+    line = tqdm(total=1.0, desc=printable(what), file=quiet, leave=keep, dynamic_ncols=True, delay=delay, **how)
 
     def tell(what: str, done: int, total: int) -> None:
         line.set_description_str(printable(what), refresh=False)

@@ -23,13 +23,14 @@ from meritfair.core.arrays import BoolArray, DateArray, FloatArray, IntArray
 from meritfair.core.csv_files import csv_header, read_csv, with_point
 from meritfair.core.errors import FileError, MissingExtraError, RowError
 from meritfair.core.storage import check_readable, check_suffix, write_text, write_whole
-from meritfair.core.texts import to_spreadsheet
+from meritfair.core.texts import listed, quoted, to_spreadsheet
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".csv", ".parquet")
 TEXT_SUFFIXES = (".md", ".tex")
+MOST_COLUMNS = 10_000
 EMPTY, _WRONG = -1, -2  # in columns of 0 and 1
 _LARGEST_WHOLE = 2**53  # beyond this, numbers in files may have been rounded
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
@@ -91,7 +92,7 @@ class Table:
             values = np.array([float(cell) for cell in cells])
         except (TypeError, ValueError):
             row = next(row for row, cell in enumerate(cells) if not _is_number(cell))
-            raise self.error(row, column, f"must be a number, got {cells[row]!r}") from None
+            raise self.error(row, column, f"must be a number, got {quoted(cells[row])}") from None
         inside = (values >= low) & (values <= high)
         if may_be_empty:
             inside |= [cell is math.nan for cell in cells]
@@ -113,7 +114,7 @@ class Table:
         cells = self.columns[column]
         first = _date(cells[0])
         if first is None and not _is_number(cells[0]):
-            raise self.error(0, column, f"must be a whole number, or {_DATES['D']}, got {cells[0]!r}")
+            raise self.error(0, column, f"must be a whole number, or {_DATES['D']}, got {quoted(cells[0])}")
         if first is None:
             values = self.numbers(column, low, high)
             self._check(column, values == np.round(values), "must be a whole number")
@@ -140,17 +141,50 @@ class Table:
         wrong = np.flatnonzero(~right)
         if len(wrong):
             row = int(wrong[0])
-            raise self.error(row, column, f"{wanted}, got {self.columns[column][row]!r}")
+            raise self.error(row, column, f"{wanted}, got {quoted(self.columns[column][row])}")
 
 
-def numbered(labels: Iterable[object]) -> tuple[tuple[str, ...], IntArray]:
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels of many rows by number, without a text for each row.
+
+    Attributes
+    ----------
+    names : sequence of str
+        The labels that there may be, all different.
+    numbers : ndarray of int
+        For each row which of them it has.
+    """
+
+    names: Sequence[str]
+    numbers: IntArray
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def in_order(self) -> tuple[tuple[str, ...], IntArray]:
+        """Return the labels that occur, in order of appearance, and the number of each row's."""
+        first = np.full(len(self.names), -1)
+        first[self.numbers[::-1]] = np.arange(len(self.numbers) - 1, -1, -1)  # the last that is set is the first row
+        there = np.flatnonzero(first >= 0)
+        there = there[np.argsort(first[there], kind="stable")]
+        place = np.empty(len(self.names), np.int64)
+        place[there] = np.arange(len(there))
+        return tuple(self.names[k] for k in there.tolist()), place[self.numbers]
+
+
+def numbered(labels: Iterable[object] | Labels) -> tuple[tuple[str, ...], IntArray]:
     """Return the different labels as text, in order of appearance, and the number of each row's.
 
     Examples
     --------
     >>> numbered(["Bo", "Ada", "Bo"])
     (('Bo', 'Ada'), array([0, 1, 0]))
+    >>> numbered(Labels(["Ada", "Bo", "Cy"], np.array([1, 0, 1])))
+    (('Bo', 'Ada'), array([0, 1, 0]))
     """
+    if isinstance(labels, Labels):
+        return labels.in_order()
     seen: dict[str, int] = {}
     plain = labels.tolist() if isinstance(labels, np.ndarray) else labels
     numbers = np.array([seen.setdefault(str(label), len(seen)) for label in plain], dtype=np.int64)
@@ -252,8 +286,7 @@ def write_table(
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
-        for row in zip(*columns.values(), strict=True):
-            writer.writerow(map(_csv_cell, row))
+        writer.writerows(zip(*map(_csv_cells, columns.values()), strict=True))
         write_text(file, text.getvalue())
     else:
         import pyarrow as pa
@@ -394,6 +427,10 @@ def _in_latex(text: str) -> str:
     return re.sub(f"[{_RAISED}]+", lambda found: f"$^{{{found[0].translate(plain)}}}$", text.translate(_LATEX))
 
 
+def _csv_cells(column: Sequence[Any]) -> Sequence[Any]:
+    return column if set(map(type, column)) <= {int, bool} else [_csv_cell(cell) for cell in column]
+
+
 def _csv_cell(cell: Any) -> Any:
     if isinstance(cell, str):
         return to_spreadsheet(cell)
@@ -433,10 +470,12 @@ def _check_header(
     """Return the columns that are read, with their places; refuse a file in which one is missing, or there twice."""
     if not any(header):
         raise FileError(file, "is empty")
+    if len(header) > MOST_COLUMNS:
+        raise FileError(file, f"has {len(header):,} columns, of which at most {MOST_COLUMNS:,} are read", line=line)
     places = {name: _places(header, name) for name in (*required, *optional)}
     missing = [name for name in required if not places[name]]
     if missing:
-        wanted, found = ", ".join(missing), ", ".join(header)
+        wanted, found = ", ".join(missing), listed(header)
         raise FileError(file, f"lacks the column{'s' * (len(missing) > 1)} {wanted}; it has {found}", line=line)
     for name, found_at in places.items():
         if len(found_at) > 1:

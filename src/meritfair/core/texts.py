@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # Control characters, separators of lines, marks that change the direction of all that follows, and surrogates, which
 # cannot be encoded. Joiners and no-break spaces stay: names have them.
@@ -19,6 +20,43 @@ def printable(text: str) -> str:
     \x1b[31mAda\n
     """
     return _UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def shortened(text: str, most: int = 100) -> str:
+    """Return a text that has at most about this many characters: of a longer one, the start and the end.
+
+    Examples
+    --------
+    >>> shortened("Ada"), shortened("x" * 1000, 20)
+    ('Ada', 'xxxxxxxxxxxxxxx … (1,000 characters) … xxxxx')
+    """
+    if len(text) <= most:
+        return text
+    end = most // 4
+    return f"{text[: most - end]} … ({len(text):,} characters) … {text[len(text) - end :]}"
+
+
+def quoted(value: object) -> str:
+    """Return a value as an error quotes it.
+
+    Examples
+    --------
+    >>> print(quoted("no"), len(quoted("x" * 100_000)) < 130)
+    'no' True
+    """
+    return shortened(repr(value))
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Return names for a message, not more of them than a person would read, and none very long.
+
+    Examples
+    --------
+    >>> listed(["Ada", "Bo", "Cy"], 2)
+    'Ada, Bo and 1 more'
+    """
+    more = len(names) - most
+    return ", ".join(map(shortened, names[:most])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def for_figure(text: str) -> str:

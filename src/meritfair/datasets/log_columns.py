@@ -12,7 +12,7 @@ from meritfair.core.arrays import AnyArray, DateArray, FloatArray, IntArray
 from meritfair.core.checks import check_dates, float_array
 from meritfair.core.errors import InputError, RowError
 from meritfair.core.machine import check_memory
-from meritfair.core.tables import EMPTY
+from meritfair.core.tables import EMPTY, Labels, numbered
 from meritfair.core.texts import several
 
 LARGEST_ROUND = 2**53 - 1  # as a float, no other whole number is rounded to it
@@ -60,17 +60,29 @@ def with_absent(columns: dict[str, AnyArray]) -> tuple[dict[str, AnyArray], int]
     return wide, total
 
 
-def of_arms(name: str, values: Sequence[object], arm: IntArray, arms: Sequence[str]) -> tuple[str, ...]:
+def of_arms(name: str, values: Sequence[object] | Labels, arm: IntArray, arms: Sequence[str]) -> tuple[str, ...]:
     """Return a feature of each arm as text; refuse one that is not the same in all rows of an arm."""
-    texts = ["" if value is None or value != value else str(value).strip() for value in values]
-    if len(texts) != len(arm):
-        raise InputError(f"the feature {name!r} must have one value for each row, got {len(texts)} for {len(arm)} rows")
+    if len(values) != len(arm):
+        raise InputError(
+            f"the feature {name!r} must have one value for each row, got {len(values)} for {len(arm)} rows"
+        )
+    texts, number = _texts(values)
     _, first = np.unique(arm, return_index=True)
-    for row, (text, mine) in enumerate(zip(texts, arm.tolist(), strict=True)):
-        if text != texts[first[mine]]:
-            problem = f"the arm {arms[mine]!r} has {text!r} here, but {texts[first[mine]]!r} in"
-            raise RowError(row, name, problem, first[mine])
-    return tuple(texts[row] for row in first)
+    moved = np.flatnonzero(number != number[first][arm])
+    if len(moved):
+        row = int(moved[0])
+        before = first[arm[row]]
+        problem = f"the arm {arms[arm[row]]!r} has {texts[number[row]]!r} here, but {texts[number[before]]!r} in"
+        raise RowError(row, name, problem, before)
+    return tuple(texts[k] for k in number[first].tolist())
+
+
+def _texts(values: Sequence[object] | Labels) -> tuple[tuple[str, ...], IntArray]:
+    """Return the different values of a feature as text, without spaces around them, and the number of each row's."""
+    if isinstance(values, Labels):
+        texts, number = _texts(values.names)
+        return texts, number[values.numbers]
+    return numbered("" if value is None or value != value else str(value).strip() for value in values)
 
 
 def round_array(rounds: npt.ArrayLike) -> AnyArray:

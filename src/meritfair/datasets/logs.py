@@ -39,7 +39,7 @@ import numpy.typing as npt
 from meritfair.core.arrays import AnyArray, BoolArray, DateArray, FloatArray, IntArray, frozen
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError, RowError
-from meritfair.core.tables import first_duplicate, numbered, read_table, write_table
+from meritfair.core.tables import Labels, first_duplicate, numbered, read_table, write_table
 from meritfair.core.texts import several
 from meritfair.datasets.log_columns import (
     LARGEST_ROUND,
@@ -120,7 +120,7 @@ class StateLog:
 
     def __init__(
         self,
-        arms: Iterable[object],
+        arms: Iterable[object] | Labels,
         rounds: npt.ArrayLike,
         states: npt.ArrayLike | Sequence[float | None],
         actions: npt.ArrayLike | Sequence[float | None],
@@ -128,7 +128,7 @@ class StateLog:
         exposure: npt.ArrayLike | None = None,
         drawn: npt.ArrayLike | Sequence[float | None] | None = None,
         due: npt.ArrayLike | None = None,
-        features: Mapping[str, Sequence[object]] | None = None,
+        features: Mapping[str, Sequence[object] | Labels] | None = None,
         absent: str = "unknown",
     ) -> None:
         self.arms, arm = numbered(arms)

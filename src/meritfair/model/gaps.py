@@ -42,7 +42,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meritfair.core.arrays import FloatArray, IntArray, frozen
+from meritfair.core.arrays import BoolArray, FloatArray, IntArray, frozen
 from meritfair.core.errors import InputError
 from meritfair.core.machine import available_cores
 from meritfair.engine.gaps import BAD, GOOD, GapArrays, add_expected, climb, curve, draw_filled
@@ -270,8 +270,13 @@ class FilledPosterior(Posterior):
     gaps: Gaps
     class_weights: FloatArray
 
-    def in_chunks(self, rng: np.random.Generator, size: int, chunk: int) -> Iterator[FloatArray]:
-        """Yield draws of all probabilities, up to `chunk` at a time; of arms with gaps, one depends on the last."""
+    def in_chunks(
+        self, rng: np.random.Generator, size: int, chunk: int, settled: BoolArray | None = None
+    ) -> Iterator[FloatArray]:
+        """Yield draws of all probabilities, up to `chunk` at a time; of arms with gaps, one depends on the last.
+
+        Arms that are `settled`, which may change between two chunks, need no more draws: theirs mean nothing.
+        """
         N, C = self.class_weights.shape
         points, weights = np.array(self.mean, order="C").reshape(N, 4), np.array(self.class_weights, order="C")
         seen = _outcomes(self.counts.good, self.counts.visits - self.counts.good)
@@ -287,8 +292,13 @@ class FilledPosterior(Posterior):
                     arms = part * _TOGETHER, min((part + 1) * _TOGETHER, N)
                     draw_filled(*known, *room, *arms, burn_in, drawn)
 
-                list(pool.map(work, range(len(sources))))
+                list(pool.map(work, _unsettled(len(sources), settled)))
                 yield drawn.reshape(-1, N, 2, 2)
+
+
+def _unsettled(parts: int, settled: BoolArray | None) -> list[int]:
+    """Return the parts of arms that share a generator in which some are not settled."""
+    return [k for k in range(parts) if settled is None or not settled[k * _TOGETHER : (k + 1) * _TOGETHER].all()]
 
 
 def posterior(prior: Prior, counts: Counts, gaps: Gaps, effective: Counts | None = None) -> Posterior:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from meritfair.core.arrays import FloatArray, frozen
+from meritfair.core.arrays import BoolArray, FloatArray, frozen
 from meritfair.core.checks import check_whole, float_array
 from meritfair.core.deprecation import Renamed
 from meritfair.core.errors import InputError
@@ -149,8 +149,14 @@ class Posterior:
         n = check_whole("size", size, 1)
         return next(self.in_chunks(rng, n, n))
 
-    def in_chunks(self, rng: np.random.Generator, size: int, chunk: int) -> Iterator[FloatArray]:
-        """Yield that many draws, up to `chunk` at a time."""
+    def in_chunks(
+        self,
+        rng: np.random.Generator,
+        size: int,
+        chunk: int,
+        settled: BoolArray | None = None,  # noqa: ARG002 - all arms share one generator
+    ) -> Iterator[FloatArray]:
+        """Yield that many draws, up to `chunk` at a time; those of arms that are `settled` need not mean anything."""
         for start in range(0, size, chunk):
             yield self._drawn(rng, min(chunk, size - start))
 

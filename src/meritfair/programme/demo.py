@@ -184,7 +184,7 @@ class _Clinic:
         if len(back):
             self.programme.away(self._ids(back), back=True, by=_NURSES[0])
         if len(leaving):
-            self.programme.withdraw(self._ids(leaving), by=LEAD)
+            self.programme.withdraw(self._ids(leaving), reason="moved away", by=LEAD)
         if week > 1 and len(coming):
             self._enrol(coming)
         if len(returning):
@@ -192,7 +192,7 @@ class _Clinic:
         setting_out = np.flatnonzero(self._here(week) & (self.back <= week) & (self.rng.random(self.people) < _AWAY))
         if len(setting_out):
             self.back[setting_out] = week + self.rng.integers(1, _STAY_AWAY + 1, len(setting_out))
-            self.programme.away(self._ids(setting_out), by=_NURSES[0])
+            self.programme.away(self._ids(setting_out), reason="on holiday", by=_NURSES[0])
         self.demo.joined += len(coming)
         self.demo.left += len(leaving)
         self.demo.returned += len(returning)

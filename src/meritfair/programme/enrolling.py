@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from meritfair.core.arrays import IntArray
+from meritfair.core.arrays import BoolArray, IntArray
 from meritfair.core.errors import InputError
+from meritfair.core.language import _
 from meritfair.programme.columns import level_column
-from meritfair.programme.inputs import ParticipantError, People
+from meritfair.programme.inputs import ParticipantError, People, ReasonNeededError
 from meritfair.programme.ledger.canonical import canonical, sha256
 from meritfair.programme.ledger.entries import Entry
 from meritfair.programme.ledger.lottery import Stream
@@ -33,6 +34,7 @@ from meritfair.programme.work import Work
 
 _SALT = 16  # bytes
 _BLOCK = 2  # times the sum of all shares
+_FEW, _PART = 3, 10  # people who may be taken out between two draws without a reason: so few, or one in so many
 
 
 def enrol(work: Work, people: People, by: str) -> Entry:
@@ -182,18 +184,63 @@ class Assignment:
         return np.asarray(self._block[np.argsort(keys, kind="stable")])
 
 
-def leave(work: Work, ids: Sequence[str], by: str) -> Entry:
+def leave(work: Work, ids: Sequence[str], reason: str, by: str) -> Entry:
     """Let people leave; what is known of them stays."""
-    return work.append("withdraw", {}, {"number": np.sort(work.numbers(ids, enrolled=True))}, by)
+    numbers = np.sort(work.numbers(ids, enrolled=True))
+    _check_taken_out(work, numbers, reason)
+    return work.append("withdraw", {"reason": reason}, {"number": numbers}, by)
 
 
-def set_away(work: Work, ids: Sequence[str], away: bool, by: str) -> Entry | None:
+def set_away(work: Work, ids: Sequence[str], away: bool, reason: str, by: str) -> Entry | None:
     """Note that people are away, or back; None if that was known already."""
     numbers = np.sort(work.numbers(ids, enrolled=True))
     numbers = numbers[work.state.away[numbers] != away]
     if not len(numbers):
         return None
-    return work.append("away", {}, {"number": numbers, "away": np.full(len(numbers), int(away))}, by)
+    if away:
+        _check_taken_out(work, numbers, reason)
+    columns = {"number": numbers, "away": np.full(len(numbers), int(away))}
+    return work.append("away", {"reason": reason}, columns, by)
+
+
+def _check_taken_out(work: Work, numbers: IntArray, reason: str) -> None:
+    """Refuse to take out more people between two draws than may be without a reason."""
+    if reason:
+        return
+    state = work.state
+    before, left = _before(work), state.here & ~state.away
+    before |= left
+    left[numbers] = False
+    out, enrolled = int((before & ~left).sum()), int((before | state.here).sum())
+    most = max(_FEW, enrolled // _PART)
+    if out > most:
+        said = _(
+            "{out} of {enrolled} participants would be taken out since the last draw, more than the {most} who may be "
+            "without a reason (a tenth of those enrolled, or {few})"
+        )
+        raise ReasonNeededError(said.format(out=out, enrolled=enrolled, most=most, few=_FEW))
+    for place, part in enumerate(state.settings.parts):
+        twice, own = 2 * part.budget_in(state.summary.round + 1), state.part == place
+        had, rest = int((before & own).sum()), int((left & own).sum())
+        if rest < twice <= had:
+            said = _(
+                "{rest} of {had} participants who could be drawn would be left, fewer than twice the budget of {budget}"
+            )
+            raise ReasonNeededError(said.format(rest=rest, had=had, budget=twice // 2))
+
+
+def _before(work: Work) -> BoolArray:
+    """Return who could be drawn in the last draw, or has joined or come back since."""
+    state = work.state
+    there = np.zeros(state.people, np.bool_)
+    last = state.summary.commits[-1] if state.summary.commits else 0
+    for entry, _digest in work.heads(last):
+        if entry.kind not in ("commit", "enrol", "away"):
+            continue
+        _, table = work.entry(entry.seq)
+        assert table is not None
+        there[table["number"] if entry.kind == "enrol" else table["number"][table["away"] == 0]] = True
+    return there
 
 
 def erase(work: Work, id_: str | int, by: str) -> Entry:

@@ -10,19 +10,24 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from meritfair.core.checks import check_kind
 from meritfair.core.errors import FileError, InputError
+from meritfair.core.json_values import DAMAGE, from_json
 from meritfair.core.storage import check_readable, naming, write_text, write_whole
+from meritfair.core.texts import shortened
 from meritfair.programme.ledger.canonical import sha256
 from meritfair.programme.ledger.entries import Entry
 from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.reporting import Receipt, receipt
-from meritfair.programme.storage.store import Session, Store
+from meritfair.programme.storage.store import Session, Store, StoreError
 from meritfair.programme.work import Work
 
 LEDGER, TABLES, PRIVATE, HEAD, VERIFIER = "ledger.jsonl", "tables", "private.json", "head.txt", "verify.py"
@@ -97,29 +102,43 @@ def read_export(store: Store, name: str | None, folder: Path) -> Receipt:
         raise FileError(folder, f"does not hold a whole ledger: {problems[0]}")
     private = _read_private(folder / PRIVATE)
     lines = (folder / LEDGER).read_bytes().splitlines()
-    if not lines or Entry.from_bytes(lines[0]).programme != private["programme"]:
+    with _naming(folder / LEDGER, "does not begin with an entry"):
+        identity = Entry.from_bytes(lines[0]).programme
+    if identity != private["programme"]:
         raise FileError(folder / PRIVATE, "belongs to another programme")
-    with store.creating(name or private["name"], private["programme"], bytes.fromhex(private["secret"])) as session:
+    with store.creating(name or private["name"], identity, private["secret"]) as session:
         work = Work(session)
         for seq, data in enumerate(lines):
-            entry = Entry.from_bytes(data)
-            rows = None if entry.table is None else zlib.decompress((folder / TABLES / f"{seq}.z").read_bytes())
-            table = None if entry.table is None or rows is None else RowTable.from_bytes(entry.table, rows)
-            work.state.apply(entry, table)
+            with _naming(folder / LEDGER, f"entry {seq} cannot be taken in", line=seq + 1):
+                entry = Entry.from_bytes(data)
+                rows = None if entry.table is None else zlib.decompress((folder / TABLES / f"{seq}.z").read_bytes())
+                table = None if entry.table is None or rows is None else RowTable.from_bytes(entry.table, rows)
+                work.state.apply(entry, table)
             session.append(data, sha256(data), rows)
-        _keep_private(session, private)
+        with _naming(folder / PRIVATE, "does not hold what is private of this ledger"):
+            _keep_private(session, private)
         work.save()
         return receipt(work, "import", work.state.summary.round, entries=session.length)
 
 
-def _read_private(file: Path) -> dict[str, Any]:
+@contextmanager
+def _naming(file: Path, problem: str, line: int | None = None) -> Iterator[None]:
+    """Say which file holds what cannot be used, whatever that has caused."""
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
+        yield
+    except StoreError:  # which is not the file's fault
+        raise
+    except (*DAMAGE, OSError) as error:
+        raise FileError(file, f"{problem}: {shortened(str(error) or type(error).__name__)}", line=line) from None
+
+
+def _read_private(file: Path) -> dict[str, Any]:
+    with _naming(file, "does not hold what is private of an export"):
+        values = from_json(file.read_text(encoding="utf-8"))
         if values["format"] != _FORMAT:
             raise InputError(f"it has the format {values['format']!r}")
-        return dict(values)
-    except (ValueError, KeyError, TypeError, InputError) as error:
-        raise FileError(file, f"does not hold what is private of an export ({error})") from None
+        check_kind("name", values["name"], str)
+        return {**values, "secret": bytes.fromhex(values["secret"])}
 
 
 def _keep_private(session: Session, private: dict[str, Any]) -> None:

@@ -36,6 +36,7 @@ import numpy as np
 from meritfair.core.arrays import IntArray
 from meritfair.core.errors import FileError, RowError
 from meritfair.core.tables import Table, first_duplicate, numbered, read_table, write_table
+from meritfair.core.texts import listed
 from meritfair.programme.columns import UNKNOWN
 from meritfair.programme.inputs import Outcomes, ParticipantError, People
 from meritfair.programme.rounds import Drawn, Round
@@ -113,7 +114,7 @@ def read_outcomes(
     """
     table = read_table(path, "participants", ["id"], [*REPORT, "round"], encoding=encoding, tell=tell)
     if not set(table.columns) & {"action", "state", "before"}:
-        found = ", ".join([*table.columns, *table.ignored])
+        found = listed([*table.columns, *table.ignored])
         raise FileError(table.file, f"has none of the columns action, state and before; it has {found}")
     codes = {name: _codes(table, name, correcting) for name in _CODES if name in table.columns}
     ids, reasons = _ids(table), _texts(table, "reason") or []

@@ -11,7 +11,7 @@ import numpy as np
 from meritfair.core.arrays import IntArray
 from meritfair.core.checks import check_known
 from meritfair.core.errors import InputError
-from meritfair.core.texts import printable
+from meritfair.core.texts import printable, quoted
 from meritfair.programme.columns import UNKNOWN
 
 _LONGEST = 200  # characters of an id or a name
@@ -32,6 +32,20 @@ class ParticipantError(InputError):
     def __init__(self, problem: str, row: int = 0, column: str = "ids") -> None:
         super().__init__(problem)
         self.row, self.column = int(row), column
+
+
+class ReasonNeededError(InputError):
+    """Something can be done only for a reason that the ledger keeps; `problem` says what, for forms that ask for it.
+
+    Examples
+    --------
+    >>> print(ReasonNeededError("35 of 40 participants would be taken out"))
+    35 of 40 participants would be taken out: give a reason, which the ledger keeps (reason, or --reason)
+    """
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem}: give a reason, which the ledger keeps (reason, or --reason)")
+        self.problem = problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,10 +153,10 @@ def check_ids(ids: Any) -> list[str]:
     given = [ids] if isinstance(ids, str) else list(ids)
     for row, each in enumerate(given):
         if not isinstance(each, str) or not each.strip() or len(each) > _LONGEST:
-            raise ParticipantError(f"an id is a text of 1 to {_LONGEST} printable characters, got {each!r}", row)
+            raise ParticipantError(f"an id is a text of 1 to {_LONGEST} printable characters, got {quoted(each)}", row)
     if printable("".join(given)) != "".join(given):  # one look at all is quick
         row, each = next((row, each) for row, each in enumerate(given) if printable(each) != each)
-        raise ParticipantError(f"an id is a text of 1 to {_LONGEST} printable characters, got {each!r}", row)
+        raise ParticipantError(f"an id is a text of 1 to {_LONGEST} printable characters, got {quoted(each)}", row)
     if len(set(given)) < len(given):
         seen = set[str]()
         twice = next(each for each in given if each in seen or seen.add(each))  # type: ignore[func-returns-value]

@@ -11,9 +11,11 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from threading import Lock, RLock
 from typing import Any
 
+from meritfair.core.sharing import WorkSlots
 from meritfair.programme.columns import Columns
 from meritfair.programme.ledger.entries import Entry
 from meritfair.programme.ledger.rowtable import RowTable
@@ -28,7 +30,7 @@ _ABOUT_ALL = ("create", "change", "commit", "draw", "history")
 _LARGE = 256  # rows of a table that is not indexed
 _SMALL = 1000  # bytes, about, of an entry in memory
 _STATES = 6  # that are kept
-_PEOPLE = 2_000_000  # of whom estimates are kept, in all
+_PEOPLE = 600_000  # of whom estimates are kept, in all: about a kilobyte for each
 
 
 class ByteCache:
@@ -69,12 +71,15 @@ class LedgerCache:
         Of the programme.
     kept : ByteCache
         Which several ledgers may share.
+    slots : WorkSlots
+        For what is worked out for all participants; several ledgers may share them.
     """
 
-    def __init__(self, store: Store, name: str, kept: ByteCache) -> None:
-        self._store, self._name, self._kept = store, name, kept
+    def __init__(self, store: Store, name: str, kept: ByteCache, slots: WorkSlots) -> None:
+        self._store, self._name, self._kept, self.slots = store, name, kept, slots
         self.tallies = Tallies()
-        self._lock, self._working = Lock(), RLock()  # for a moment; for as long as reading takes
+        self._lock = Lock()  # for a moment
+        self._indexing, self._working = RLock(), RLock()  # for as long as reading takes
         self._indexed, self._about_all, self._about = 0, list[int](), dict[int, list[int]]()
         self._states: OrderedDict[int, State] = OrderedDict()
         self._before: OrderedDict[int, BeforeRound] = OrderedDict()
@@ -123,7 +128,7 @@ class LedgerCache:
 
     def about(self, number: int, stop: int) -> list[int]:
         """Return the entries before `stop` that may say something of a participant, and the last one in any case."""
-        with self._working:
+        with self._indexing:
             if self._indexed < stop:
                 self._index(stop)
             own = self._about.get(number, [])
@@ -164,6 +169,10 @@ class LedgerCache:
 
     def state_before(self, seq: int) -> State:
         """Return what followed from the entries before one of them; worked out from the nearest that is known."""
+        known = self._known_state(seq)
+        if known is not None:
+            return known
+        self.slots.take((self, seq))
         with self._working:
             start, state = self._nearest(seq)
             if start < seq:
@@ -171,6 +180,13 @@ class LedgerCache:
                     state.apply(entry, table)
                 self.keep_state(seq, state)
             return state
+
+    def _known_state(self, seq: int) -> State | None:
+        with self._lock:
+            if seq in self._states:
+                self._states.move_to_end(seq)
+                return self._states[seq]
+            return self._before[seq].state if seq in self._before else None
 
     def _nearest(self, seq: int) -> tuple[int, State]:
         """Return the last state that is known up to an entry: the one asked for, or a copy of one before."""
@@ -184,7 +200,8 @@ class LedgerCache:
     def before_round(self, seq: int, state: State, identity: str) -> BeforeRound:
         """Return how everyone stood before the next round, by the first `seq` entries, from which `state` follows."""
         with self._lock:
-            found = self._before.setdefault(seq, BeforeRound(state, identity))
+            wait = partial(self.slots.take, (self, seq))
+            found = self._before.setdefault(seq, BeforeRound(state, identity, wait))
             self._before.move_to_end(seq)
             while len(self._before) > max(2, min(12, _PEOPLE // max(1, state.people))):
                 self._before.popitem(last=False)

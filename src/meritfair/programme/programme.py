@@ -26,14 +26,17 @@ from meritfair.datasets.logs import StateLog
 from meritfair.model.rules import Rules
 from meritfair.programme import enrolling, reporting, rounds
 from meritfair.programme.inputs import Outcomes, People, check_ids
+from meritfair.programme.keeping import keep_head, kept_head
 from meritfair.programme.ledger import randomness
 from meritfair.programme.ledger.canonical import canonical, sha256
+from meritfair.programme.ledger.heads import KeptHead
 from meritfair.programme.planning import PlannedRound
 from meritfair.programme.reporting import Receipt, receipt
 from meritfair.programme.rounds import Drawn, Round
 from meritfair.programme.settings import FLOOR, RECOMMENDED, Part, Settings, Trial
 from meritfair.programme.state import CLOSED, State
 from meritfair.programme.status import Status, status_of
+from meritfair.programme.storage.names import check_name
 from meritfair.programme.storage.store import Session, Store
 from meritfair.programme.work import Work, check_by, versions
 
@@ -85,7 +88,7 @@ class Programme:
     def __init__(
         self, store: Store, name: str | None = None, *, known: Callable[[Session], State | None] | None = None
     ) -> None:
-        self.store, self._name, self._known = store, name, known
+        self.store, self._name, self._known = store, None if name is None else name.strip(), known
         self._expected = ""
 
     @property
@@ -122,6 +125,7 @@ class Programme:
         history: StateLog | None = None,
         trial: Trial | None = None,
         parts: Sequence[Part] | None = None,
+        source: str = randomness.SECRET,
         pseudonymise: bool = False,
         by: str = "",
         key: str | None = None,
@@ -149,18 +153,23 @@ class Programme:
             Makes it a trial: people are randomised into the `parts`.
         parts : sequence of Part, optional
             The arms of the trial, each with a name, a budget and a policy.
+        source : str
+            Public randomness that no draw is made without: ``drand``, ``drand after 60 minutes``, or the name of
+            another source, such as a lottery. By default ``secret``: draws are made at once, from the secret alone.
         pseudonymise : bool
             Keep pseudonyms instead of ids.
         by, key : str
         """
         if self._name is None:
             raise InputError("a new programme needs a name")
+        self._name = check_name(self._name)
         if (trial is None) != (parts is None):
             raise InputError("a trial has parts, and parts are those of a trial")
         own = (Part(budget, policy, floor),) if parts is None else tuple(parts)
         known = () if history is None else [name for name in history.features if name not in ("group", "staff")]
         used = tuple(features) or tuple(known)
-        settings = Settings(own, Rules() if rules is None else rules, forget, used, trial)
+        settings = Settings(own, Rules() if rules is None else rules, forget, used, trial, source)
+        randomness.check_can_use(settings.source)
         for name in trial.strata if trial is not None else ():
             check_known("feature", name, used, where="strata")
         request = [self._name, canonical(settings.body()).decode(), pseudonymise, by]
@@ -212,6 +221,7 @@ class Programme:
         policy: Any = None,
         floor: float | None = None,
         rules: Rules | None = None,
+        source: str | None = None,
         part: str = "",
         reason: str = "",
         by: str = "",
@@ -223,9 +233,12 @@ class Programme:
             raise InputError("a change of settings needs a reason")
 
         def do(work: Work) -> Receipt:
-            new = work.state.settings.changed(part, budget=budget, policy=policy, floor=floor, rules=rules)
+            new = work.state.settings.changed(
+                part, budget=budget, policy=policy, floor=floor, rules=rules, source=source
+            )
+            randomness.check_can_use(new.source)
             body = new.body()
-            said = {"parts": body["parts"], "rules": body["rules"], "reason": reason.strip()}
+            said = {name: body[name] for name in ("parts", "rules", "source")} | {"reason": reason.strip()}
             work.append("change", said, None, by)
             return receipt(work, "change", work.state.summary.round)
 
@@ -235,6 +248,7 @@ class Programme:
             named,
             None if floor is None else repr(floor),
             None if rules is None else rules.settings(),
+            source,
             part,
             reason,
             by,
@@ -259,27 +273,43 @@ class Programme:
         request = [given.ids, given.group, given.staff, given.features, by]
         return self._write("enrol", request, key, do, dry_run=dry_run)
 
-    def withdraw(self, ids: str | Sequence[str], *, by: str = "", key: str | None = None) -> Receipt:
-        """Let people leave; what is known of them stays, for when they come back."""
-        given = check_ids(ids)
+    def withdraw(self, ids: str | Sequence[str], *, reason: str = "", by: str = "", key: str | None = None) -> Receipt:
+        """Let people leave; what is known of them stays, for when they come back.
+
+        Whoever leaves, or is away, raises the chances of the others. So a `reason` is needed, and kept in the ledger,
+        once more than a tenth of those enrolled (and more than 3) are taken out between two draws, or so many that
+        fewer than twice the budget are left.
+        """
+        given, why = check_ids(ids), reason.strip()
 
         def do(work: Work) -> Receipt:
-            enrolling.leave(work, given, by)
+            enrolling.leave(work, given, why, by)
             return receipt(work, "withdraw", work.state.summary.round, len(given))
 
-        return self._write("withdraw", [given, by], key, do)
+        return self._write("withdraw", [given, why, by], key, do)
 
-    def away(self, ids: str | Sequence[str], *, back: bool = False, by: str = "", key: str | None = None) -> Receipt:
-        """Note that people cannot be drawn for now, or are back; it needs the name of who says so."""
-        given = check_ids(ids)
+    def away(
+        self,
+        ids: str | Sequence[str],
+        *,
+        back: bool = False,
+        reason: str = "",
+        by: str = "",
+        key: str | None = None,
+    ) -> Receipt:
+        """Note that people cannot be drawn for now, or are back; it needs the name of who says so.
+
+        Many who are away need a `reason`, as with `withdraw`.
+        """
+        given, why = check_ids(ids), reason.strip()
         check_by(by, needed="a change of who is away")
 
         def do(work: Work) -> Receipt:
-            entry = enrolling.set_away(work, given, not back, by)
+            entry = enrolling.set_away(work, given, not back, why, by)
             taken = 0 if entry is None or entry.table is None else int(entry.table["rows"])
             return receipt(work, "away", work.state.summary.round, taken, len(given) - taken, entries=int(taken > 0))
 
-        return self._write("away", [given, back, by], key, do)
+        return self._write("away", [given, back, why, by], key, do)
 
     def erase(self, id_: str | int, *, by: str = "", key: str | None = None) -> Receipt:
         """Delete who someone is, for good: id, salt, group, staff and reasons. They must have left before.
@@ -303,14 +333,15 @@ class Programme:
         states: Outcomes | None = None,
         budget: Any = None,
         away: str | Sequence[str] = (),
-        source: str | None = None,
         value: str | None = None,
+        reason: str = "",
         by: str = "",
         key: str | None = None,
     ) -> Round:
         """Draw the next round: who is there, what each is due, the chances and the draw are recorded at once.
 
-        There is one draw for each round: while a round is open, the same call returns the same draw.
+        There is one draw for each round: while a round is open, the same call returns the same draw. Then its head is
+        kept elsewhere, if the store says where (`meritfair.programme.keeping`).
 
         Parameters
         ----------
@@ -320,26 +351,32 @@ class Programme:
             How many are drawn in this round alone; in a trial by part.
         away : str or sequence of str
             Those who cannot be drawn from now on, until they are back; as by the verb `away`, in the same transaction.
-        source : str, optional
-            A public source of randomness that will have a value later, such as ``drand quicknet round 12345``: the
-            round is committed now, and drawn when the value is given.
         value : str, optional
-            The value of that source.
+            If the programme has a public source of randomness, a round is committed first, and drawn when the value
+            that it waits for is given.
+        reason : str
+            Why the budget is another than that of the settings, or why so many are away; it is kept in the ledger.
         by, key : str
         """
-        absent = check_ids(away)
+        absent, why = check_ids(away), reason.strip()
         if absent:
             check_by(by, needed="a change of who is away")
 
+        new: KeptHead | None = None  # if this call adds entries
+
         def do(work: Work) -> Receipt:
+            nonlocal new
             before = work.session.length
-            rounds.next_round(work, states, budget, source, value, by, absent)
-            return receipt(work, "draw", work.state.summary.round, entries=work.session.length - before)
+            rounds.next_round(work, states, budget, value, by, absent, why)
+            added = work.session.length - before
+            new = kept_head(work) if added else None
+            return receipt(work, "draw", work.state.summary.round, entries=added)
 
         seen = None if states is None else [states.ids, states.before.tolist()]
         asked = None if budget is None else repr(budget)
-        found = self._write("draw", [seen, asked, absent, source, value, by], key, do)
-        return self.round(found.round)
+        found = self._write("draw", [seen, asked, absent, value, why, by], key, do)
+        unkept = "" if new is None else keep_head(self.store, new)
+        return replace(self.round(found.round), warning=" ".join(filter(None, (found.warning, unkept))))
 
     def preview(self, *, states: Outcomes | None = None, budget: Any = None) -> tuple[PlannedRound, tuple[Drawn, ...]]:
         """Return what the next draw would be committed to, for everyone enrolled; nothing is drawn, nothing is kept."""
@@ -426,10 +463,11 @@ class Programme:
 
     def log(self) -> StateLog:
         """Return all that happened as a log, as `fit`, `effect` and `whatif` read it."""
-        from meritfair.programme.records import state_log
+        from meritfair.programme.records import names_of, records, state_log
 
         with self.store.reading(self.name) as session:
-            return state_log(self._work(session))
+            work = self._work(session)
+            return state_log(work, records(work), names_of(work))
 
     def person(self, id_: str, *, round: int | None = None) -> PersonReport:  # noqa: A002
         """Return why someone was drawn or not: what was seen, what they are due, their account, every round.
@@ -474,7 +512,7 @@ class Programme:
         Parameters
         ----------
         heads : sequence of str
-            Heads that were published before; each must be in the ledger.
+            Heads that were kept elsewhere, or short codes of them; each must be in the ledger.
         progress : bool or callable, optional
         """
         from meritfair.programme.verifying import verify

@@ -18,7 +18,7 @@ import numpy as np
 
 from meritfair.core.arrays import IntArray
 from meritfair.core.errors import InputError
-from meritfair.core.sharing import SharedLook
+from meritfair.core.sharing import SharedLook, WorkSlots
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.ledger_cache import ByteCache, LedgerCache
 from meritfair.programme.listing import Listing, PeoplePage, PeopleQuery, PersonLine, lines_of
@@ -190,10 +190,15 @@ class Snapshot:
         return lines_of(self._loaded.state, self._loaded.roster, np.asarray(numbers, np.int64))
 
     def person(self, number: int, round: int | None = None) -> PersonReport:  # noqa: A002
-        """Return why someone was drawn or not, by their number in the ledger: as known now, or after a round."""
+        """Return why someone was drawn or not, by their number in the ledger: as known now, or after a round.
+
+        What that needs of everyone is worked out once for all who ask for the same round, and for few rounds at a
+        time; others wait, and if that takes too long, or too many wait, a `BusyError` says so.
+        """
         from meritfair.programme.showing.person import person_of
 
-        return person_of(self._loaded, number, round=round)
+        with self._loaded.cache.slots.request():
+            return person_of(self._loaded, number, round=round)
 
     def prepare(self) -> None:
         """Work out what reports on single people need of everyone, so that nobody waits for it at the first of them.
@@ -280,7 +285,7 @@ class Reader:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._kept = ByteCache()
+        self._kept, self._slots = ByteCache(), WorkSlots()
         self._lock = Lock()  # for a moment, unlike those of single programmes
         self._looks: dict[str, SharedLook[Snapshot]] = {}
         self._last: dict[str, Snapshot] = {}
@@ -324,7 +329,7 @@ class Reader:
             return last
         made = None if last is None else last.advanced(session)
         if made is None:
-            cache = LedgerCache(self.store, session.name, self._kept)
+            cache = LedgerCache(self.store, session.name, self._kept, self._slots)
             made = Snapshot(LoadedProgramme.load(session, cache), Listing(cache.tallies))
         self._last[session.name] = made
         return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from meritfair.auditing.log import DrawLog
 from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 from meritfair.core.errors import InputError
+from meritfair.core.tables import Labels, numbered
 from meritfair.datasets.logs import StateLog
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.rounds import committed
 from meritfair.programme.state import COMMITTED
+from meritfair.programme.view import NO_GROUP
 from meritfair.programme.work import Work
 
 
@@ -90,12 +93,14 @@ def names_of(work: Work) -> list[str]:
     return names
 
 
-def state_log(work: Work) -> StateLog:
-    """Return all rounds as a log of states and actions, with what came after the last one."""
-    found = records(work)
+def state_log(work: Work, found: Records, names: Sequence[str]) -> StateLog:
+    """Return all rounds as a log of states and actions, with what came after the last one.
+
+    `found` are the records of all rounds, and `names` says what each participant is called.
+    """
     if not len(found.number):
         raise InputError("there was no draw yet, so there is nothing to tell from")
-    names, last = np.array(names_of(work), dtype=object), int(found.round.max())
+    last = int(found.round.max())
     after = np.flatnonzero((found.round == last) & (found.after >= 0))
     here = np.concatenate([found.number, found.number[after]])
     more = len(after)
@@ -107,25 +112,31 @@ def state_log(work: Work) -> StateLog:
         else [*work.state.settings.features]
     )
     return StateLog(
-        names[here],
+        Labels(names, here),
         np.concatenate([found.round, np.full(more, last + 1)]),
         np.concatenate([found.before, found.after[after]]),
         np.concatenate([found.done, np.full(more, -1)]),
         exposure=np.concatenate([exposure, gap]),
         drawn=np.concatenate([found.drawn, np.full(more, -1)]),
         due=np.concatenate([np.where(np.isnan(exposure), np.nan, found.due / ONE), gap]),
-        features={name: np.array(work.state.texts(name), dtype=object)[here].tolist() for name in columns},
+        features={name: _labels(work.state.texts(name), here) for name in columns},
     )
 
 
-def draw_log(work: Work) -> DrawLog:
-    """Return all draws as a log for the audit, with groups where there are any."""
-    found = records(work)
+def draw_log(work: Work, found: Records, names: Sequence[str]) -> DrawLog:
+    """Return all draws as a log for the audit, with groups where there are any.
+
+    `found` are the records of all rounds, and `names` says what each participant is called.
+    """
     if not len(found.number):
         raise InputError("there was no draw yet, so there is nothing to audit")
-    names = np.array(names_of(work), dtype=object)
     group = None
     if work.state.summary.levels.get("group"):
-        groups = np.array([text or "(none)" for text in work.state.texts("group")], dtype=object)
-        group = groups[found.number].tolist()
-    return DrawLog(found.round, names[found.number].tolist(), found.given, found.drawn, group, found.due / ONE)
+        group = _labels([text or NO_GROUP for text in work.state.texts("group")], found.number)
+    return DrawLog(found.round, Labels(names, found.number), found.given, found.drawn, group, found.due / ONE)
+
+
+def _labels(texts: Sequence[str], rows: IntArray) -> Labels:
+    """Return the labels of rows of participants, of whom each has a text."""
+    names, number = numbered(texts)
+    return Labels(names, number[rows])

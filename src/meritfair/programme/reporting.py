@@ -45,6 +45,8 @@ class Receipt:
         How many entries were added to the ledger.
     head : str
         The hash of the last entry.
+    warning : str
+        What was noticed, such as a clock that is behind; empty if nothing was.
     """
 
     what: str
@@ -54,6 +56,7 @@ class Receipt:
     overrides: int
     entries: int
     head: str
+    warning: str = ""
 
 
 def report(work: Work, outcomes: Outcomes, round_: int | None, by: str) -> Receipt:
@@ -108,7 +111,7 @@ def receipt(
     work: Work, what: str, round_: int, taken: int = 0, repeated: int = 0, overrides: int = 0, entries: int = 1
 ) -> Receipt:
     """Return what came of a change, with the head of the ledger."""
-    return Receipt(what, round_, taken, repeated, overrides, entries, work.session.head.hex())
+    return Receipt(what, round_, taken, repeated, overrides, entries, work.session.head.hex(), work.warning)
 
 
 def _checked(work: Work, outcomes: Outcomes, round_: int | None) -> tuple[int, IntArray, IntArray]:

@@ -11,10 +11,11 @@ import numpy as np
 from meritfair.core.arrays import BoolArray, IntArray
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
+from meritfair.core.language import _
 from meritfair.programme.enrolling import set_away
-from meritfair.programme.inputs import Outcomes
+from meritfair.programme.inputs import Outcomes, ReasonNeededError
 from meritfair.programme.ledger import randomness
-from meritfair.programme.ledger.entries import Entry, make_table
+from meritfair.programme.ledger.entries import Entry, format_time, make_table, parse_time
 from meritfair.programme.ledger.lottery import DESIGN, ONE, Stream, draw_once
 from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.planning import PlannedRound, plan_round, unknown_states
@@ -64,9 +65,13 @@ class Round:
         Hexadecimal. The head is the hash of the last entry: keep it elsewhere, and nobody can change what was before it
         without that being found.
     source : str
-        The public source of randomness; empty if the seed is made with the secret.
+        The public source of randomness; empty if the seed is made from the secret alone.
+    address : str
+        Where the value of that source is published, and `appears` from when on; empty if that is not known.
     time : str
         When it was drawn, or committed.
+    warning : str
+        What was noticed when it was entered, such as a clock that is behind; empty if nothing was.
     """
 
     number: int
@@ -78,7 +83,10 @@ class Round:
     seed: str
     head: str
     source: str = ""
+    address: str = ""
+    appears: str = ""
     time: str = ""
+    warning: str = ""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -111,35 +119,38 @@ def _budgets(work: Work, budget: Any) -> tuple[int | None, ...]:
     return tuple(check_whole("budget", given[part.name], 0, 2**31) if part.name in given else None for part in parts)
 
 
-def commit(work: Work, states: Outcomes | None, budget: Any, source: str | None, by: str) -> Entry:
-    """Plan the next round and commit to it."""
-    named = None if source is None else randomness.parse_source(source)
-    if named is not None:
-        randomness.check_future(named)
-    planned, asked = plan(work, states, budget), _budgets(work, budget)
+def commit(work: Work, states: Outcomes | None, budget: Any, reason: str, by: str) -> Entry:
+    """Plan the next round and commit to it; a budget other than that of the settings needs a reason."""
     number = work.state.summary.round + 1
-    own = [part.budget_in(number) for part in work.state.settings.parts]
+    settings, time = work.state.settings, work.next_time()
+    own = [part.budget_in(number) for part in settings.parts]
+    asked = [mine if given is None else given for mine, given in zip(own, _budgets(work, budget), strict=True)]
+    if asked != own and not reason:
+        said = _("the budget for round {number} alone is {new}, and that of the settings {own}")
+        texts = {"own": ", ".join(map(str, own)), "new": ", ".join(map(str, asked))}
+        raise ReasonNeededError(said.format(number=number, **texts))
+    planned = plan(work, states, budget)
     body = {
         "round": number,
-        "asked": [mine if given is None else given for mine, given in zip(own, asked, strict=True)],
+        "asked": asked,
+        "reason": reason,
         "budgets": list(planned.budgets),
         "design": DESIGN,
-        "source": named,
+        "source": randomness.source_for(settings.source, parse_time(time)),
         "versions": versions(),
     }
-    return work.append("commit", body, planned.columns(), by)
+    return work.append("commit", body, planned.columns(), by, time=time)
 
 
 def draw(work: Work, value: str | None, by: str) -> Entry:
     """Make the draw of the round that is committed."""
     entry, table = committed(work)
     named, commitment = entry.body["source"], entry.commitment
-    if named is None:
-        seed, data = randomness.seed_from_secret(work.secret, commitment), None
-    else:
-        randomness.check_published(named)
+    data = None
+    if named is not None:
+        randomness.check_published(named, parse_time(work.next_time()))
         data = randomness.parse_value(named, value or "")
-        seed = randomness.seed_from_value(commitment, data)
+    seed = randomness.draw_seed(work.secret, commitment, data or b"")
     body = {
         "round": entry.body["round"],
         "commitment": commitment.hex(),
@@ -173,49 +184,44 @@ def next_round(
     work: Work,
     states: Outcomes | None,
     budget: Any,
-    source: str | None,
     value: str | None,
     by: str,
     away: Sequence[str] = (),
+    reason: str = "",
 ) -> None:
     """Draw the next round, or finish the one that is committed; a round that is open stays as it was drawn.
 
-    Those who are said to be `away` are noted as such before.
+    Those who are said to be `away` are noted as such before, for the same reason as the draw has.
     """
-    phase, number = work.state.summary.phase, work.state.summary.round
+    phase = work.state.summary.phase
     if phase != CLOSED and away:
         _check_away(work, away)
     if phase == OPEN:
-        _check_same(work, states, budget, source, value)
+        _check_same(work, states, budget, value)
         return
     if phase == CLOSED:
         if value is not None:
             raise InputError("a public value finishes a draw that was committed to its source; there is none")
         if away:
-            set_away(work, away, True, by)
-        commit(work, states, budget, source, by)
-        if source is None:
+            set_away(work, away, True, reason, by)
+        if commit(work, states, budget, reason, by).body["source"] is None:
             draw(work, None, by)
         return
-    entry, _ = committed(work)
     if value is None:
-        if source is not None and randomness.parse_source(source) == entry.body["source"]:
-            return
-        waits = randomness.describe(entry.body["source"])
-        raise InputError(f"round {number} is committed and waits for {waits}: finish it with that value")
+        _check_same(work, states, budget, None)
+        return
     draw(work, value, by)
 
 
-def _check_same(work: Work, states: Outcomes | None, budget: Any, source: str | None, value: str | None) -> None:
+def _check_same(work: Work, states: Outcomes | None, budget: Any, value: str | None) -> None:
     """Refuse to draw a round again that is drawn already, with anything else than it was drawn with."""
     number = work.state.summary.round
     entry, table = committed(work)
-    again = f"round {number} is drawn already, and there is one draw for each round"
+    done = "committed" if work.state.summary.phase == COMMITTED else "drawn"
+    again = f"round {number} is {done} already, and there is one draw for each round"
     asked = [own if new is None else new for own, new in zip(entry.body["asked"], _budgets(work, budget), strict=True)]
     if asked != entry.body["asked"]:
         raise InputError(f"{again}: its budget was {entry.body['asked']}, not {asked}; close it before the next")
-    if source is not None and randomness.parse_source(source) != entry.body["source"]:
-        raise InputError(f"{again}, without the source {source!r}; close it before the next")
     if states is not None:
         place = np.searchsorted(table["number"], work.numbers(states.ids))
         if (table["state"][np.minimum(place, len(table) - 1)] != states.before).any():
@@ -240,7 +246,7 @@ def _check_away(work: Work, away: Sequence[str]) -> None:
 def draw_entry(view: ProgrammeView, round_: int) -> Entry:
     """Return the entry with the draw of a round."""
     first = view.state.summary.commits[round_ - 1]
-    for entry, _ in view.heads(first + 1):
+    for entry, _digest in view.heads(first + 1):
         if entry.kind == "draw":
             return entry
     raise InputError(f"round {round_} is not drawn yet")
@@ -261,6 +267,7 @@ def read_round(view: ProgrammeView, round_: int | None = None) -> Round:
     round_, phase = check_round(view, round_)
     entry, table = committed(view, round_)
     named = entry.body["source"]
+    appears = None if named is None else randomness.appears_at(named)
     found = Round(
         round_,
         phase,
@@ -271,6 +278,8 @@ def read_round(view: ProgrammeView, round_: int | None = None) -> Round:
         "",
         view.head.hex(),
         "" if named is None else randomness.describe(named),
+        "" if named is None else randomness.address_of(named),
+        "" if appears is None else format_time(appears),
         entry.time,
     )
     if phase == COMMITTED:

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from meritfair.core.checks import check_known, check_number, check_whole
+from meritfair.core.checks import check_kind, check_known, check_number, check_whole
 from meritfair.core.errors import InputError
+from meritfair.core.json_values import DAMAGE, from_json
+from meritfair.core.texts import shortened
 from meritfair.model.counts import check_forget
 from meritfair.model.merit import CustomMerit
 from meritfair.model.rules import Rules, check_rules
 from meritfair.policies.base import Policy
 from meritfair.policies.merit_fair import MeritFair
 from meritfair.policies.registry import create, from_settings
+from meritfair.programme.ledger.randomness import SECRET, check_source
 
 RECOMMENDED = MeritFair(estimate="pooled", design="exact", slack=2.0)
 FLOOR = 0.25  # of an equal share
@@ -102,8 +106,11 @@ a programme; give it an estimate, such as whittle:estimate=mean, if it can have 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Part:
         """Return the part that the ledger has."""
-        policy = from_settings(json.loads(body["policy"]))
-        return cls(body["budget"], policy, float(body["floor"]), body["name"], body["share"])
+        with _reading():
+            policy = from_settings(from_json(body["policy"]))
+            return cls(
+                body["budget"], policy, float(body["floor"]), check_kind("name", body["name"], str), body["share"]
+            )
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,9 @@ class Settings:
     features : sequence of str
         What policies may look at of what is known at enrolment.
     trial : Trial, optional
+    source : str
+        Where draws take their randomness from beside the secret: ``secret`` (nowhere), ``drand``, ``drand after 60
+        minutes``, or the name of another public source.
     """
 
     parts: tuple[Part, ...]
@@ -138,6 +148,7 @@ class Settings:
     forget: float = 1.0
     features: tuple[str, ...] = ()
     trial: Trial | None = None
+    source: str = SECRET
 
     def __post_init__(self) -> None:
         check_whole("the number of parts", len(self.parts), 1, _MOST_PARTS)
@@ -146,6 +157,7 @@ class Settings:
             raise InputError(f"the parts of a trial must have different names, got {', '.join(map(repr, names))}")
         object.__setattr__(self, "rules", check_rules(self.rules))
         object.__setattr__(self, "forget", check_forget(self.forget))
+        object.__setattr__(self, "source", check_source(self.source))
         for part in self.parts:
             self.rules.check(_MOST_DRAWN, part.budget, part.policy.criterion)
 
@@ -157,13 +169,19 @@ class Settings:
         policy: Any = None,
         floor: float | None = None,
         rules: Rules | None = None,
+        source: str | None = None,
     ) -> Settings:
-        """Return the settings with some of a part changed, or the rules of all; what is None stays."""
+        """Return the settings with some of a part changed, or the rules or the source of all; what is None stays."""
         check_known("part", part, [each.name for each in self.parts])
         given = {"budget": budget, "policy": policy, "floor": floor}
         new = {name: value for name, value in given.items() if value is not None}
         parts = [dataclasses.replace(each, **new) if each.name == part else each for each in self.parts]
-        return dataclasses.replace(self, parts=tuple(parts), rules=self.rules if rules is None else rules)
+        return dataclasses.replace(
+            self,
+            parts=tuple(parts),
+            rules=self.rules if rules is None else rules,
+            source=self.source if source is None else source,
+        )
 
     def body(self) -> dict[str, Any]:
         """Return them as the ledger has them."""
@@ -173,15 +191,28 @@ class Settings:
             "forget": repr(self.forget),
             "features": list(self.features),
             "trial": None if self.trial is None else self.trial.body(),
+            "source": self.source,
         }
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Settings:
         """Return the settings that the ledger has."""
-        parts = tuple(map(Part.from_body, body["parts"]))
-        trial = body["trial"] and Trial(body["trial"]["protocol"], tuple(body["trial"]["strata"]))
-        rules = Rules.from_settings(body["rules"])
-        return cls(parts, rules, float(body["forget"]), tuple(body["features"]), trial or None)
+        with _reading():
+            parts = tuple(map(Part.from_body, body["parts"]))
+            trial = body["trial"] and Trial(body["trial"]["protocol"], tuple(body["trial"]["strata"]))
+            rules = Rules.from_settings(body["rules"])
+            return cls(parts, rules, float(body["forget"]), tuple(body["features"]), trial or None, body["source"])
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Say that settings of a ledger, which may be anyone's, are none."""
+    try:
+        yield
+    except InputError:
+        raise
+    except DAMAGE as error:
+        raise InputError(f"not the settings of a programme: {shortened(str(error) or type(error).__name__)}") from None
 
 
 def _check_policy(policy: Any) -> Policy:

@@ -15,7 +15,8 @@ import numpy as np
 from meritfair.core.arrays import AnyArray, BoolArray, IntArray
 from meritfair.core.errors import InputError
 from meritfair.programme.columns import UNKNOWN, Columns
-from meritfair.programme.ledger.entries import Entry
+from meritfair.programme.ledger.entries import Entry, parse_time
+from meritfair.programme.ledger.randomness import is_drand, source_for
 from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.settings import Settings
 
@@ -35,6 +36,7 @@ class Summary:
     levels: dict[str, list[str]] = field(default_factory=dict)  # of groups and features
     commits: list[int] = field(default_factory=list)  # by round, the entry that commits it
     ended: bool = False
+    unchecked: int = 0  # draws on public values that no program can check
     time: str = ""  # of the last entry
 
 
@@ -126,6 +128,8 @@ class State:
             raise InputError("the programme has ended")
         if (entry.kind == "create") != (entry.seq == 0):
             raise InputError("a ledger begins with the entry that creates the programme, and has no other")
+        if entry.time < self.summary.time:
+            raise InputError(f"its time, {entry.time}, is before that of the entry before, {self.summary.time}")
         _TAKE_IN[entry.kind](self, entry, table)
         self.summary.time = entry.time
 
@@ -133,15 +137,16 @@ class State:
         self._set(entry.body)
 
     def _set(self, body: Mapping[str, Any]) -> None:
-        keys = ("parts", "rules", "forget", "features", "trial")
-        self.summary.settings = {key: body[key] for key in keys}
-        self._settings = None
+        keys = ("parts", "rules", "forget", "features", "trial", "source")
+        given = {key: body[key] for key in keys}
+        self._settings = Settings.from_body(given)  # which refuses what are none
+        self.summary.settings = given
 
     def _change(self, entry: Entry, _: RowTable | None) -> None:
         self._check_phase(CLOSED)
         if len(entry.body["parts"]) != len(self.settings.parts):
             raise InputError("a change keeps the number of parts")
-        self._set({**self.summary.settings, "parts": entry.body["parts"], "rules": entry.body["rules"]})
+        self._set({**self.summary.settings, **{key: entry.body[key] for key in ("parts", "rules", "source")}})
 
     def _history(self, entry: Entry, table: RowTable | None) -> None:
         numbers = self._numbers(table, enrolled=False)
@@ -204,6 +209,8 @@ class State:
         self._check_phase(CLOSED)
         if entry.body["round"] != self.summary.round + 1:
             raise InputError(f"the next round is {self.summary.round + 1}, not {entry.body['round']}")
+        if entry.body["source"] != source_for(self.settings.source, parse_time(entry.time)):
+            raise InputError("its source of randomness is not the one of the settings")
         numbers = table["number"].astype(np.int64)
         here, away = self.here, self.away
         if not np.array_equal(numbers, np.flatnonzero(here)) or not np.array_equal(away[here], table["away"] == 1):
@@ -225,6 +232,7 @@ class State:
         seen[0, self._numbers(table)] = 1
         self.columns.put_seen(self.summary.round, seen)
         self.summary.phase = OPEN
+        self.summary.unchecked += entry.body["value"] is not None and not is_drand(self.settings.source)
 
     def _report(self, entry: Entry, table: RowTable | None) -> None:
         self._take_in(entry, table, correcting=False)

@@ -37,7 +37,9 @@ class Status:
         Of the rounds before, how many draws have no report.
     largest_account : float
         The account farthest from 0, in pulls: above 0 someone is owed something.
-    policy, budget, rules : str
+    policy, budget, rules, source : str
+    unchecked : int
+        Draws on public values that no program can check.
     """
 
     name: str
@@ -58,6 +60,8 @@ class Status:
     policy: str
     budget: str
     rules: str
+    source: str
+    unchecked: int
 
     @property
     def next_step(self) -> str:
@@ -107,4 +111,6 @@ def status_of(view: ProgrammeView) -> Status:
         policy="; ".join(f"{part.name}: {part.policy.name}" if part.name else part.policy.name for part in parts),
         budget="; ".join(budget_text(part.budget) for part in parts),
         rules=str(state.settings.rules),
+        source=state.settings.source,
+        unchecked=summary.unchecked,
     )

@@ -48,6 +48,25 @@ class _Known:
     user: UserRow
 
 
+@dataclass(frozen=True)
+class FirstSignIn:
+    """How the first user signs in.
+
+    Attributes
+    ----------
+    name : str
+        Of the user.
+    link : str
+        The token of a new one-time link; empty if none was made.
+    until : str
+        Until when an older link can be used, which whoever made it has; empty if there is none.
+    """
+
+    name: str
+    link: str = ""
+    until: str = ""
+
+
 class Users:
     """The users of a store, for any number of threads and processes.
 
@@ -169,10 +188,11 @@ class Users:
                 raise InputError(f"the user {user.name!r} is disabled: enable them before they sign in")
             return user_rows.new_link(rows, user, by, hours)
 
-    def first_link(self, by: str = "serve") -> str | None:
-        """Return a one-time link for the first user, who is made now and is admin of everything.
+    def first_sign_in(self, *, make_link: bool, by: str = "serve") -> FirstSignIn | None:
+        """Return how the first user signs in, who is made if there is none and is admin of everything.
 
-        None if anyone has ever signed in, or could: whoever can open the store can make links for others.
+        A link is made if that is asked, and no admin has one that can still be used: that one stays. None if anyone has
+        ever signed in, or could: whoever can open the store can make links for others.
         """
         with self._store.access(writing=True) as rows:
             users = rows.users()
@@ -182,7 +202,11 @@ class Users:
             if users and not admins:
                 return None
             user = admins[0] if admins else user_rows.add_user(rows, FIRST, {EVERYWHERE: Role.ADMIN}, by)
-            return user_rows.new_link(rows, user, by, LINK_HOURS)
+            names = {each.id: each.name for each in admins}
+            for row in rows.tokens():
+                if row.kind == "link" and row.user_id in names and user_rows.is_valid(row):
+                    return FirstSignIn(names[row.user_id], until=row.expires)
+            return FirstSignIn(user.name, user_rows.new_link(rows, user, by, LINK_HOURS) if make_link else "")
 
     # API tokens
 

@@ -9,21 +9,23 @@ columns that are kept so that the ledger need not be read anew.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 
 import numpy as np
 
 from meritfair.core.errors import InputError, MeritfairError
+from meritfair.core.json_values import DAMAGE
 from meritfair.core.progress import Progress, following
 from meritfair.core.texts import several
 from meritfair.programme.columns import Columns, StoredColumns
 from meritfair.programme.enrolling import Assignment, strata_of
 from meritfair.programme.ledger import randomness
 from meritfair.programme.ledger.canonical import sha256
-from meritfair.programme.ledger.entries import NO_HASH, Entry
+from meritfair.programme.ledger.entries import NO_HASH, Entry, parse_time
+from meritfair.programme.ledger.heads import SHORT, WHOLE, check_head, matching
 from meritfair.programme.ledger.lottery import DESIGN, ONE
 from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.planning import plan_round, unknown_states
@@ -58,10 +60,18 @@ class Verification:
     exact, near : int
         Rounds whose exposures were found bit for bit, and within 10^-9 as another version has made them.
     tied : bool
-        Whether all seeds are tied to the secret or to public values.
+        Whether the secret is known here, so that all seeds were worked out again.
+    signed : int
+        Draws on values of drand whose signatures were checked.
+    unsigned : int
+        Draws on values of drand whose signatures were not checked, as the library for it is not installed here.
+    unchecked : int
+        Draws on values of other public sources, which no program can check.
     head : str
     problems : tuple of Problem
         The first is the first entry that is wrong; what follows an entry that is wrong is not looked at.
+    kept, short : int
+        Heads that were kept elsewhere and looked for, and how many of them were short codes.
     """
 
     entries: int
@@ -70,8 +80,13 @@ class Verification:
     exact: int
     near: int
     tied: bool
+    signed: int
+    unsigned: int
+    unchecked: int
     head: str
     problems: tuple[Problem, ...]
+    kept: int = 0
+    short: int = 0
 
     @property
     def whole(self) -> bool:
@@ -85,12 +100,46 @@ class Verification:
         text = f"The ledger is whole: {counts}, {several(self.draws, 'draw')} checked."
         if self.near:
             text += f" The exposures of {several(self.near, 'round')} were made by another version, and agree to 1e-9."
-        return text
+        return " ".join([text, *self.values_words(), *self.heads_words()])
+
+    def heads_words(self) -> list[str]:
+        """Return what heads that were kept elsewhere say of a ledger that is whole."""
+        if not self.kept:
+            return []
+        said = [f"It holds {several(self.kept, 'head')} that {'was' if self.kept == 1 else 'were'} kept elsewhere."]
+        if self.short:
+            said.append(
+                f"{self.short:,} of them {'was a short code' if self.short == 1 else 'were short codes'} of as little "
+                f"as {4 * SHORT} bits, which is weaker than a whole head: who has days on a large machine could make "
+                "another ledger with the same code."
+            )
+        return said
+
+    def values_words(self) -> list[str]:
+        """Return what is known of the public values that draws rest on."""
+        said = []
+        if self.signed:
+            fit = "fits the signature of its round" if self.signed == 1 else "fit the signatures of their rounds"
+            said.append(f"{several(self.signed, 'value')} of drand {fit}.")
+        if self.unsigned:
+            rest = "rests on a value" if self.unsigned == 1 else "rest on values"
+            signatures = "signature was" if self.unsigned == 1 else "signatures were"
+            said.append(
+                f"{several(self.unsigned, 'draw')} of {self.draws} {rest} of drand whose {signatures} not checked "
+                "here: that needs pip install 'meritfair[beacon]'."
+            )
+        if self.unchecked:
+            rest = "rests on a public value" if self.unchecked == 1 else "rest on public values"
+            said.append(
+                f"{several(self.unchecked, 'draw')} of {self.draws} {rest} that no program can check: compare with the "
+                "source."
+            )
+        return said
 
 
 def verify(session: Session, heads: Sequence[str] = (), progress: Progress = None) -> Verification:
     """Check the ledger of a programme and all that is kept beside it."""
-    replay = _Replay(session)
+    replay, wanted = _Replay(session), list(dict.fromkeys(map(check_head, heads)))
     problems: list[Problem] = []
     with following(progress, "verifying") as tell, ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
         try:
@@ -98,11 +147,20 @@ def verify(session: Session, heads: Sequence[str] = (), progress: Progress = Non
                 tell(done, session.length)
         except _BrokenEntryError as broken:
             problems.append(Problem(broken.entry, str(broken)))
-    problems = sorted([*problems, *replay.failures()], key=lambda each: each.entry)[:1]
+    problems = sorted([*problems, *replay.failures(), *replay.unfit()], key=lambda each: each.entry)[:1]
     if not problems:
-        problems = [*replay.beside(), *replay.missing(heads)]
+        problems = [*replay.beside(), *replay.missing(wanted)]
     counts = replay.seq, replay.state.summary.round, replay.draws, replay.exact, replay.near
-    return Verification(*counts, replay.tied, replay.head.hex(), tuple(problems))
+    values = replay.signed, replay.unsigned, replay.unchecked
+    return Verification(
+        *counts,
+        replay.secret is not None,
+        *values,
+        replay.head.hex(),
+        tuple(problems),
+        len(wanted),
+        sum(len(head) < WHOLE for head in wanted),
+    )
 
 
 class _BrokenEntryError(MeritfairError):
@@ -121,22 +179,20 @@ class _Replay:
         self.who: dict[int, bytes] = {}
         self.notes: dict[tuple[int, int], bytes] = {}
         self.erased = set[int]()
-        self.public, self._secret_hash = True, ""
+        self.signed, self.unsigned, self.unchecked = 0, 0, 0
+        self._signatures: list[tuple[int, bytes]] = []  # rounds of drand
+        self._signed_entries: list[int] = []
+        self._secret_hash = ""
         self._committed: tuple[Entry, RowTable] | None = None
         self._plans: list[Future[Problem | int]] = []
         self.secret: bytes | None = session.secret[:32] or None
-
-    @property
-    def tied(self) -> bool:
-        """Whether every seed follows from something that is known now."""
-        return self.public or self.secret is not None
 
     def entries(self, pool: ThreadPoolExecutor) -> Iterator[int]:
         """Check one entry after another."""
         for seq, data, _ in self._stored():
             try:
                 entry = Entry.from_bytes(data)
-                self._check_chain(entry)
+                entry.check_follows(self.seq, self.head, self.session.identity)
                 rows = self.session.rows(seq)
                 table = None if entry.table is None else RowTable.from_bytes(entry.table, rows or b"")
                 self._check(entry, table, pool)
@@ -144,7 +200,7 @@ class _Replay:
                 self._note(entry, table)
             except _BrokenEntryError:
                 raise
-            except (MeritfairError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            except DAMAGE as error:
                 raise _BrokenEntryError(seq, str(error) or type(error).__name__) from None
             self.seq, self.head = seq + 1, sha256(data)
             self.hashes.add(self.head)
@@ -157,14 +213,6 @@ class _Replay:
             yield from self.session.entries()
         except MeritfairError as error:
             raise _BrokenEntryError(self.seq, str(error)) from None
-
-    def _check_chain(self, entry: Entry) -> None:
-        if entry.seq != self.seq:
-            raise InputError(f"an entry is missing or out of place: it is numbered {entry.seq}, not {self.seq}")
-        if entry.previous != self.head:
-            raise InputError("the chain is broken: it does not have the hash of the entry before")
-        if entry.programme != self.session.identity:
-            raise InputError("it belongs to another programme")
 
     def _check(self, entry: Entry, table: RowTable | None, pool: ThreadPoolExecutor) -> None:
         """Check what an entry says before it is taken in."""
@@ -191,8 +239,6 @@ class _Replay:
         for place, budget in enumerate(entry.body["budgets"]):
             if int(chance[part == place].sum()) != budget * ONE:
                 raise InputError("the chances do not sum to the number drawn")
-        if entry.body["source"] is not None:
-            randomness.check_future(entry.body["source"], datetime.fromisoformat(entry.time))
         self._committed = entry, table
         self._plans.append(pool.submit(_recomputed, self.state.copy(), entry, table))
 
@@ -203,21 +249,33 @@ class _Replay:
         if entry.body["commitment"] != commitment.hex():
             raise InputError("the draw is not the one that was committed to")
         seed = bytes.fromhex(entry.body["seed"])
-        if named is not None:
-            expected = randomness.seed_from_value(commitment, bytes.fromhex(entry.body["value"]))
-            randomness.check_published(named, datetime.fromisoformat(entry.time))
-            numbers = entry.body.get("numbers")
-            if numbers is not None and sha256(numbers.encode()).hex() != entry.body["value"]:
-                raise InputError("the public value is not that of the numbers that are told")
-        else:
-            self.public = False
-            expected = seed if self.secret is None else randomness.seed_from_secret(self.secret, commitment)
-        if seed != expected:
+        value = self._check_value(entry, named)
+        if self.secret is not None and seed != randomness.draw_seed(self.secret, commitment, value):
             raise InputError("the seed does not follow from the commitment")
         drawn = rows["number"][drawn_rows(committed, rows, seed)]
         if not np.array_equal(drawn, table["number"]):
             raise InputError("other participants are drawn than follow from the seed")
         self.draws += 1
+
+    def _check_value(self, entry: Entry, named: Mapping[str, Any] | None) -> bytes:
+        """Return the public value of a draw, empty if it has none; signatures are checked together, at the end."""
+        if named is None:
+            if entry.body["value"] is not None or entry.seq != self._committed[0].seq + 1:  # type: ignore[index]
+                raise InputError("a draw without a public value comes right after its commitment")
+            return b""
+        value = bytes.fromhex(entry.body["value"])
+        randomness.check_published(named, parse_time(entry.time))
+        numbers = entry.body.get("numbers")
+        if numbers is not None and sha256(numbers.encode()).hex() != entry.body["value"]:
+            raise InputError("the public value is not that of the numbers that are told")
+        if named["kind"] != randomness.DRAND:
+            self.unchecked += 1
+        elif randomness.can_check_signatures():
+            self._signatures.append((named["round"], value))
+            self._signed_entries.append(entry.seq)
+        else:
+            self.unsigned += 1
+        return value
 
     def _check_parts(self, entry: Entry, table: RowTable) -> None:
         """Check that a trial has randomised as its secret says."""
@@ -257,15 +315,28 @@ class _Replay:
         self.exact, self.near = (sum(1 for each in found if each == kind) for kind in (0, 1))
         return [each for each in found if isinstance(each, Problem)]
 
+    def unfit(self) -> list[Problem]:
+        """Return the first draw whose value is not the signature of its round of drand, and count those that are."""
+        wrong = randomness.first_unfit(self._signatures) if self._signatures else None
+        self.signed = len(self._signatures) if wrong is None else wrong
+        if wrong is None:
+            return []
+        problem = f"its value is not the signature of round {self._signatures[wrong][0]} of drand"
+        return [Problem(self._signed_entries[wrong], problem)]
+
     def missing(self, heads: Sequence[str]) -> Iterator[Problem]:
-        """Yield heads that were published and are not in the ledger."""
+        """Yield heads that were published and are not in the ledger, and short codes that do not say which they are."""
+        hashes = {each.hex() for each in self.hashes}
         for head in heads:
-            if head.strip().lower() not in {each.hex() for each in self.hashes}:
+            found = [head] if head in hashes else matching(head, hashes if len(head) < WHOLE else ())
+            if not found:
                 yield Problem(
                     -1,
                     f"the head {head} is not in the ledger: entries were cut off or replaced since, or an "
                     "old backup was restored",
                 )
+            elif len(found) > 1:
+                yield Problem(-1, f"the short code {head} begins {len(found)} hashes in the ledger: give more digits")
 
     def beside(self) -> Iterator[Problem]:
         """Yield what is wrong with what is kept beside the ledger."""
@@ -306,6 +377,7 @@ def _recomputed(state: State, entry: Entry, table: RowTable) -> Problem | int:
         states = unknown_states(state.people)
         states[table["number"]] = table["state"]
         planned = plan_round(state, entry.programme, states, tuple(entry.body["asked"]))
+        made_with = dict(entry.body["versions"])
     except Exception as error:  # whatever a policy may raise, it is this entry that could not be worked out
         return Problem(entry.seq, f"its exposures could not be worked out: {error}")
     off = {
@@ -315,7 +387,7 @@ def _recomputed(state: State, entry: Entry, table: RowTable) -> Problem | int:
     if list(planned.budgets) != entry.body["budgets"]:
         return Problem(entry.seq, "the number drawn does not follow from what was recorded")
     mine = versions()
-    same = all(entry.body["versions"].get(name) == mine[name] for name in _DECIDING)
+    same = all(made_with.get(name) == mine[name] for name in _DECIDING)
     if not any(off.values()):
         return 0
     if same or max(off.values()) > _NEAR * ONE:

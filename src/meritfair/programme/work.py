@@ -18,7 +18,7 @@ from meritfair.core.errors import InputError
 from meritfair.programme.columns import StoredColumns
 from meritfair.programme.inputs import ParticipantError
 from meritfair.programme.ledger.canonical import canonical
-from meritfair.programme.ledger.entries import Entry, make_table, now
+from meritfair.programme.ledger.entries import Entry, clock_behind, make_table, now
 from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.state import State
 from meritfair.programme.storage.store import Session
@@ -44,6 +44,7 @@ class Work(ProgrammeView):
         self.columns = StoredColumns(session, None if known is None else known.columns)
         self.state = State(self.columns, session.summary) if known is None else known.copy(self.columns)
         self._tables: dict[int, RowTable] = {}  # that were added or read
+        self.warning = ""  # what was noticed when entries were added
 
     @property
     def name(self) -> str:
@@ -66,13 +67,24 @@ class Work(ProgrammeView):
         """What the seeds of draws are made with."""
         return self.session.secret[:_SECRET]
 
+    def next_time(self) -> str:
+        """Return the time of the next entry: now or, if the clock has gone back, that of the last entry."""
+        return max(now(), self.state.summary.time)
+
     def append(
-        self, kind: str, body: Mapping[str, Any], columns: Mapping[str, Any] | None = None, by: str = ""
+        self,
+        kind: str,
+        body: Mapping[str, Any],
+        columns: Mapping[str, Any] | None = None,
+        by: str = "",
+        *,
+        time: str = "",
     ) -> Entry:
-        """Add an entry, and take it in."""
+        """Add an entry, and take it in; by default at this time."""
+        when, self.warning = time or self.next_time(), self.warning or clock_behind(self.state.summary.time, now())
         session, table = self.session, make_table(kind, body, columns)
         described = None if table is None else table.describe()
-        entry = Entry(session.identity, session.length, session.head, kind, now(), check_by(by), dict(body), described)
+        entry = Entry(session.identity, session.length, session.head, kind, when, check_by(by), dict(body), described)
         self.state.apply(entry, table)
         session.append(entry.to_bytes(), entry.digest, None if table is None else table.to_bytes())
         if table is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,7 @@ from meritfair.model.merit import Exponential, Merit
 from meritfair.scenarios.answer import Outlook, WhatIf, difference
 from meritfair.scenarios.chains import Half, chains_of, halves_of
 from meritfair.scenarios.checking import Check, Windows, check, middle_of, windows_of
-from meritfair.scenarios.options import AS_LOGGED, Player, Scenario, merit_of, scenarios_of, several_of
+from meritfair.scenarios.options import AS_LOGGED, Players, Scenario, merit_of, scenarios_of, several_of
 from meritfair.scenarios.playing import Ahead, Played, ahead_of, chance_of, expected, follow, play
 from meritfair.scenarios.start import Start, budget_of, logged_chance, longest_waits, start_of
 from meritfair.simulation.bootstrap import Interval
@@ -38,7 +38,7 @@ _PER_ARM = 160  # bytes of a draw
 
 def whatif(
     log: StateLog,
-    policies: Mapping[str, Player] | Sequence[Player] | None = None,
+    policies: Players | None = None,
     *,
     budget: int | Sequence[int] | None = None,
     floor: float | Sequence[float] | None = None,
@@ -67,6 +67,7 @@ def whatif(
     policies : mapping or sequence, optional
         Policies, their names (also with settings, as for `simulate`), or functions that plan, by label. By default
         merit-fair with estimate pooled, design exact and slack 2. Those that look at the true arms get the estimates.
+        A mapping of budgets to policies in place of a policy gives each budget its own, such as one with another floor.
     budget : int or sequence of int, optional
         Arms pulled in a round; by default as many as in the log.
     floor, slack, merit : one or several, optional

@@ -20,6 +20,7 @@ from meritfair.simulation.players import RECOMMENDED, Notes, players_of
 RECIPE = "merit-fair:estimate=pooled,design=exact,slack=2"
 AS_LOGGED = "as logged"
 Player: TypeAlias = "Policy | str | Callable[..., Plan]"
+Players: TypeAlias = "Mapping[str, Player | Mapping[int, Player]] | Sequence[Player]"
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,17 @@ class Scenario:
 
 
 def scenarios_of(
-    policies: Mapping[str, Player] | Sequence[Player] | None,
+    policies: Players | None,
     budgets: Sequence[int],
     n_arms: int,
     settings: Mapping[str, Sequence[Any]],
 ) -> list[Scenario]:
     """Return all combinations; a policy varies in the settings that it has."""
     asked: Any = {RECOMMENDED: RECIPE} if policies is None else policies
-    players = players_of(asked, Criterion(), Confidence(), Notes(may_skip=False))
-    if AS_LOGGED in players:
-        raise InputError(f"the label {AS_LOGGED!r} is that of the log's own row")
     for budget in budgets:
         check_budgets(budget, n_arms)
+    by_budget = {int(budget): _players(asked, int(budget)) for budget in budgets}
+    players = by_budget[int(budgets[0])]
     given = {name: values for name, values in settings.items() if values}
     for name in given:
         if not any(name in policy.settings() for policy in players.values()):
@@ -69,10 +69,28 @@ def scenarios_of(
     labels = labels if len(set(labels)) == len(labels) else list(players)
     return [
         each
-        for label, policy in zip(labels, players.values(), strict=True)
-        for budget in (budgets if policy.spends_budget else budgets[:1])
-        for each in _variants(label, policy, int(budget), given)
+        for (own, policy), label in zip(players.items(), labels, strict=True)
+        for budget in (by_budget if policy.spends_budget else [*by_budget][:1])
+        for each in _variants(label, by_budget[budget][own], budget, given)
     ]
+
+
+def _players(asked: Any, budget: int) -> dict[str, Policy]:
+    """Return the policies by label, of one that differs by budget that of this budget."""
+    if isinstance(asked, Mapping):
+        asked = {label: _with_budget(label, policy, budget) for label, policy in asked.items()}
+    players = players_of(asked, Criterion(), Confidence(), Notes(may_skip=False))
+    if AS_LOGGED in players:
+        raise InputError(f"the label {AS_LOGGED!r} is that of the log's own row")
+    return players
+
+
+def _with_budget(label: Any, policy: Any, budget: int) -> Any:
+    if not isinstance(policy, Mapping):
+        return policy
+    if budget not in policy:
+        raise InputError(f"{label} has no policy for the budget {budget}, it has one for {', '.join(map(str, policy))}")
+    return policy[budget]
 
 
 def _without(label: str, varied: Iterable[str]) -> str:

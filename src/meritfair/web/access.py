@@ -180,9 +180,20 @@ def _known(request: Request, shown: str, found: Caller | None) -> Caller:
     return found
 
 
+def is_known(request: Request) -> bool:
+    """Return whether a request shows a valid token or session; one that is not valid is counted."""
+    kind, _space, shown = request.headers.get("authorization", "").partition(" ")
+    token = HTTPAuthorizationCredentials(scheme=kind, credentials=shown.strip()) if kind.lower() == "bearer" else None
+    try:
+        caller_of(request, token)
+    except SignInNeededError:
+        return False
+    return True
+
+
 def csrf_of(request: Request) -> str:
     """Return the token that goes with a session: nobody can make it without the cookie."""
-    session, key = request.cookies.get(COOKIE, ""), frame_of(request).settings.key
+    session, key = request.cookies.get(COOKIE, ""), frame_of(request).key
     return hmac.new(key.encode(), b"csrf " + session.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 

@@ -7,11 +7,12 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 import meritfair
 from meritfair.web import api, pages
+from meritfair.web.access import is_known
 from meritfair.web.api.metrics import RequestCounter
 from meritfair.web.errors import answer_errors
 from meritfair.web.frame import Frame
 from meritfair.web.language import ReaderLanguage
-from meritfair.web.middleware import BodySizeLimit, SecurityHeaders
+from meritfair.web.middleware import BodyBounds, BodyLimit, SecurityHeaders
 from meritfair.web.preparing import preparing
 from meritfair.web.rendering import STATIC
 from meritfair.web.settings import ServerSettings
@@ -36,7 +37,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     pages.install(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     answer_errors(app)
-    app.add_middleware(BodySizeLimit, most=settings.max_body, unknown=settings.max_body if settings.demo else 64 * 1024)
+    app.add_middleware(BodyLimit, bounds=BodyBounds(most=settings.max_body), known=is_known)
     app.add_middleware(ReaderLanguage)
     app.add_middleware(SecurityHeaders, secure=settings.secure)
     hosts = [f"[{host}]" if ":" in host else host for host in settings.hosts]

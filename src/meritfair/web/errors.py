@@ -6,6 +6,8 @@ the log.
 
 from __future__ import annotations
 
+import errno
+import logging
 from http import HTTPStatus
 from typing import Any
 
@@ -17,13 +19,14 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from meritfair.core.errors import InputError, MeritfairError
+from meritfair.core.errors import BusyError, InputError, MeritfairError
 from meritfair.core.language import _
 from meritfair.programme.programme import HeadMovedError, KeyConflictError
 from meritfair.programme.storage.store_errors import StoreError
 from meritfair.web.access import COOKIE, SignInNeededError, is_api
 from meritfair.web.frame import frame_of
 from meritfair.web.middleware import HEADERS
+from meritfair.web.quota import RETRY_SECONDS, QuotaError
 from meritfair.web.rendering import path, render
 
 
@@ -49,8 +52,15 @@ class BodyError(InputError):
 
 
 PROBLEM = "application/problem+json"
-_STATUS: dict[type[MeritfairError], int] = {KeyConflictError: 409, HeadMovedError: 412, MissingError: 404}
+_STATUS: dict[type[MeritfairError], int] = {
+    KeyConflictError: 409,
+    HeadMovedError: 412,
+    MissingError: 404,
+    QuotaError: 429,
+}
 _MOST = 20  # things that are wrong with one request, of which an answer tells
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_log = logging.getLogger("meritfair.web")
 
 
 def answer_errors(app: FastAPI) -> None:
@@ -59,6 +69,7 @@ def answer_errors(app: FastAPI) -> None:
     app.add_exception_handler(MeritfairError, _mistake)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(StarletteHTTPException, _refused)
+    app.add_exception_handler(OSError, _no_space)
     app.add_exception_handler(Exception, _failed)
 
 
@@ -73,7 +84,7 @@ def status_of(error: MeritfairError) -> int:
     for kind, status in _STATUS.items():
         if isinstance(error, kind):
             return status
-    return 503 if isinstance(error, StoreError) else 422
+    return 503 if isinstance(error, (StoreError, BusyError)) else 422
 
 
 def _for_programs(request: Request) -> bool:
@@ -102,7 +113,18 @@ def _mistake(request: Request, error: Exception) -> Response:
         return problem(422, str(error), errors=error.errors)
     if isinstance(error, KeyConflictError) and is_api(request):
         return problem(409, "this Idempotency-Key was used before, for another request")
-    return _answer(request, status_of(error), frame_of(request).store.hide(str(error)))
+    headers = None
+    if isinstance(error, BusyError | QuotaError):
+        headers = {"Retry-After": str(error.seconds if isinstance(error, BusyError) else RETRY_SECONDS)}
+    return _answer(request, status_of(error), frame_of(request).store.hide(str(error)), headers)
+
+
+def _no_space(request: Request, error: Exception) -> Response:
+    """Answer that a disk is full, on which files are kept for a while; any other error of the system is our mistake."""
+    if not isinstance(error, OSError) or error.errno not in _FULL:
+        raise error
+    _log.warning("a request was refused: there is no space left for files that are kept for a while")
+    return _answer(request, 507, _("There is no space left on the server; nothing was saved. Try again later."))
 
 
 def _failed(request: Request, _error: Exception) -> Response:
@@ -148,7 +170,7 @@ def _answer(request: Request, status: int, detail: str, headers: dict[str, str] 
         return problem(status, detail, headers)
     short = bool(request.headers.get("hx-request"))
     template = "parts/message.html" if short else "error.html"
-    titles = {403: _("Not allowed"), 404: _("Not found"), 409: _("Done before")}
+    titles = {403: _("Not allowed"), 404: _("Not found"), 409: _("Done before"), 429: _("Not now")}
     values = {"status": status, "title": titles.get(status, _("That did not work")), "detail": detail}
     sent = {**(headers or {}), **({"HX-Retarget": "#message", "HX-Reswap": "innerHTML"} if short else {})}
     return HTMLResponse(render(template, **values), status, sent)

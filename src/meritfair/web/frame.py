@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 from fastapi import Request
@@ -18,7 +19,13 @@ from meritfair.web.settings import ServerSettings
 
 @dataclass(frozen=True)
 class Frame:
-    """What all requests of one worker share."""
+    """What all requests of one worker share.
+
+    Attributes
+    ----------
+    key : str
+        By which the servers on the store sign what they give to browsers: forms of one are taken by another.
+    """
 
     settings: ServerSettings
     store: Store
@@ -26,6 +33,7 @@ class Frame:
     reader: Reader
     jobs: Jobs
     limits: Limits
+    key: str
 
     @classmethod
     def of(cls, settings: ServerSettings) -> Frame:
@@ -33,12 +41,14 @@ class Frame:
         store = Store(settings.store or None)
         if settings.demo:
             open_clinic(store)
-        return cls(settings, store, Users(store), Reader(store), Jobs(settings, store), Limits(settings.workers))
+        key = store.setting_or_new("signing key", lambda: secrets.token_hex(32))
+        limits = Limits(settings.workers)
+        return cls(settings, store, Users(store), Reader(store), Jobs(settings, store), limits, key)
 
     def forget_files(self, programme: str) -> None:
-        """Delete what lies in files about a programme: results of long work, and uploads that wait."""
+        """Delete what is kept beside a programme for a while: results of long work, and uploads that wait."""
         self.jobs.forget(programme)
-        PendingUploads(self.settings).forget(programme)
+        PendingUploads(self.store).forget(programme)
 
 
 def frame_of(request: Request) -> Frame:

@@ -7,7 +7,7 @@ of the pages, since readers may differ from those who asked.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,16 @@ from typing import Any
 from meritfair.core.errors import InputError
 from meritfair.core.language import ENGLISH, _, speaking
 from meritfair.core.tables import write_table
+from meritfair.policies.base import Policy
 from meritfair.programme.programme import Programme
+from meritfair.programme.settings import Part, Settings
 from meritfair.programme.storage.store import Store
 from meritfair.programme.users import Role
 from meritfair.programme.work import Work
 
 MOST_ROUNDS = 520  # that a what-if plays ahead
+ESSENTIAL = ("verify", "report", "board", "learning")  # what everyone relies on: there is always room for it
+MOST_SECONDS = {"whatif": 900.0, "preview": 900.0}  # that others may have to wait for what one user wonders about
 _MOST_SCENARIOS = 8
 
 
@@ -108,7 +112,8 @@ def verify(task: JobContext) -> JobResult:
     found = Programme(task.store, task.programme).verify(
         heads=heads, progress=lambda done, total: task.tell(words, done, total)
     )
-    counts = {name: vars(found)[name] for name in ("entries", "rounds", "draws", "exact", "near", "tied", "head")}
+    names = ("entries", "rounds", "draws", "exact", "near", "tied", "signed", "unsigned", "unchecked", "head")
+    counts = {name: vars(found)[name] for name in names}
     return JobResult({**counts, "whole": found.whole, "words": str(found), "problems": list(map(str, found.problems))})
 
 
@@ -119,6 +124,7 @@ def whatif(task: JobContext) -> JobResult:
     the ledger has them, to be played beside those in force.
     """
     from meritfair.scenarios.asking import whatif as ask
+    from meritfair.scenarios.start import start_of
 
     programme = Programme(task.store, task.programme)
     budgets = [int(each) for each in task.arguments.get("budgets", [])]
@@ -127,10 +133,10 @@ def whatif(task: JobContext) -> JobResult:
         raise InputError(f"rounds ahead must be between 1 and {MOST_ROUNDS}, got {rounds}")
     if not 1 <= len(budgets) <= _MOST_SCENARIOS:
         raise InputError(f"a what-if takes 1 to {_MOST_SCENARIOS} budgets, got {len(budgets)}")
-    words = _("playing the rounds ahead")
+    words, log = _("playing the rounds ahead"), programme.log()
     found = ask(
-        programme.log(),
-        _policies(task, max(budgets)),
+        log,
+        _policies(task, budgets, start_of(log).n_arms),
         budget=budgets,
         rounds=rounds,
         extrapolate=bool(task.arguments.get("extrapolate")),
@@ -141,24 +147,23 @@ def whatif(task: JobContext) -> JobResult:
     return JobResult({"rows": rows, "people": found.n_arms, "rounds": found.rounds, "refused": found.refused})
 
 
-def _policies(task: JobContext, budget: int) -> dict[str, Any]:
-    """Return the policy in force and, if a change is asked about, the one after it, by label."""
-    from meritfair.programme.settings import Part
+def _policies(task: JobContext, budgets: Sequence[int], people: int) -> dict[str, dict[int, Policy]]:
+    """Return the policy in force and, if a change is asked about, the one after it, by label and budget.
 
+    The floor of a policy is that of this many people with that budget.
+    """
     with task.store.reading(task.programme) as session:
-        work = Work(session)
-        parts, people = work.state.settings.parts, int(work.state.here.sum())
+        parts = Work(session).state.settings.parts
     if len(parts) > 1:
         raise InputError("a what-if is for programmes with one part, and this is a trial")
-    policies = {"now": parts[0].policy_for(people, budget)}
+    asked = {"now": parts[0]}
     if task.arguments.get("change"):
-        policies["changed"] = Part.from_body(task.arguments["change"]).policy_for(people, budget)
-    return policies
+        asked["changed"] = Part.from_body(task.arguments["change"])
+    return {label: {budget: part.policy_for(people, budget) for budget in budgets} for label, part in asked.items()}
 
 
 def preview(task: JobContext) -> JobResult:
     """Work out what other settings would do to the next draw; they are given as the ledger has them."""
-    from meritfair.programme.settings import Settings
     from meritfair.programme.showing.change_preview import preview_change
 
     task.tell(_("planning the next round"), 0, 1)

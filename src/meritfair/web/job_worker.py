@@ -1,23 +1,38 @@
 """Doing long work: one job after another, with progress and errors in words.
 
-These are kept in English, whoever has asked; pages say them in the language of whoever looks.
+While a job is worked on, a thread beside it writes down how far it is, says that it is still worked on, and looks
+whether it was cancelled or takes too long. Then the work is stopped where it next tells its progress; if that takes a
+while, and the process is there for long work alone, by ending the process, which the server starts anew.
+
+Progress and errors are kept in English, whoever has asked; pages say them in the language of whoever looks.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import tempfile
+import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from meritfair.core.errors import MeritfairError
 from meritfair.core.language import ENGLISH, _, speaking
-from meritfair.programme.storage.store import Store
-from meritfair.web.job_files import Job, JobFiles
-from meritfair.web.job_kinds import KINDS, JobContext
+from meritfair.programme.storage.store import Store, StoreError
+from meritfair.web.job_kinds import KINDS, MOST_SECONDS, JobContext, JobResult
+from meritfair.web.job_table import Job, JobTable, check_size
+from meritfair.web.processes import STOPPED
 
-_EVERY = 0.2  # seconds between two states that are written down
+_TICK = 0.2  # seconds between two looks at what the work has told
+_EVERY = 1.0  # seconds between two states that are written down, and between two looks whether a job was cancelled
+_BEAT = 5.0  # seconds after which it is written down that a job is still worked on, with nothing new
+_GRACE = 5.0  # seconds in which work that is to stop tells its progress once more
 _log = logging.getLogger("meritfair.jobs")
+
+
+class JobStoppedError(BaseException):
+    """A job is to stop where it is; nothing that it runs in may catch this as an error of its own."""
 
 
 def failure() -> str:
@@ -27,45 +42,70 @@ def failure() -> str:
 
 
 class Worker:
-    """Works through the jobs of a server, the oldest first.
+    """Works through the jobs of a store.
 
     Parameters
     ----------
-    files : JobFiles
+    table : JobTable
     store : Store
+    name : str
+        Of this worker: nobody else has it at the same time.
+    folder : Path
+        Where files are made; nobody else may look into it.
+    own_process : bool
+        Whether this process does nothing else, so that it may end to stop a job.
     """
 
-    def __init__(self, files: JobFiles, store: Store) -> None:
-        self._files, self._store = files, store
+    def __init__(self, table: JobTable, store: Store, name: str, folder: Path, *, own_process: bool = False) -> None:
+        self._table, self._store, self._name, self._own_process = table, store, name, own_process
+        self._folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def step(self) -> bool:
-        """Do the oldest job that waits; return whether there was one."""
-        return any(self.work(each) for each in self._files.all() if each.state == "waiting")
-
-    def work(self, job: Job) -> bool:
-        """Do a job, unless someone else does; return whether it was done here."""
-        if not self._files.claim(job):
+        """Do the job that is next; return whether there was one."""
+        job = self._table.claim(self._name)
+        if job is None:
             return False
-        began, job = time.monotonic(), replace(job, state="running", tries=job.tries + 1)
-        self._files.update(job)
+        began = time.monotonic()
+        watch = _Watch(self._table, job, self._name, end_process=self._own_process)
+        with tempfile.TemporaryDirectory(dir=self._folder, prefix="job-") as folder, watch:
+            try:
+                over = self._work(job, Path(folder), watch)
+            except JobStoppedError:
+                over = watch.stopped()
+            watch.rest()
+            kept = self._table.finish(over, self._name, Path(folder) / over.file if over.file else None)
+        _log.info("job %s %s after %.1f s", job.kind, over.state if kept else "dropped", time.monotonic() - began)
+        return True
+
+    def work_now(self, job: Job) -> Job:
+        """Do a job in this thread, which nobody else knows of, and keep what came of it."""
+        with tempfile.TemporaryDirectory(dir=self._folder, prefix="job-") as folder:
+            over = self._work(job, Path(folder), None)
+            return self._table.keep(over, Path(folder) / over.file if over.file else None)
+
+    def _work(self, job: Job, folder: Path, watch: _Watch | None) -> Job:
+        """Return a job that is over: done, or failed."""
         store = self._store
         try:
-            with self._store.still(self._files.folder / job.id) as store:
+            with self._store.still(folder) as store:
                 job = self._as_of_now(job, store)
-                self._files.update(job)
-                task = JobContext(store, job.programme, job.arguments, self._files.folder / job.id, self._telling(job))
-                with speaking(ENGLISH):
-                    made = KINDS[job.kind](task)
-            over = replace(job, state="done", result=made.values, file=made.file)
+                made = self._make(job, store, folder, watch)
+                if made.file:
+                    check_size(folder / made.file)
+            return replace(job, state="done", result=made.values, file=made.file)
         except MeritfairError as error:
-            over = replace(job, state="failed", error=store.hide(self._store.hide(str(error))))
+            return replace(job, state="failed", error=store.hide(self._store.hide(str(error))))
         except Exception:  # of our own making: the words are for people, the log has the rest
             _log.exception("a job failed", extra={"kind": job.kind})
-            over = replace(job, state="failed", error=failure())
-        self._files.finish(over)
-        self._files.prune()
-        _log.info("job %s %s after %.1f s", job.kind, over.state, time.monotonic() - began)
-        return True
+            return replace(job, state="failed", error=failure())
+
+    def _make(self, job: Job, store: Store, folder: Path, watch: _Watch | None) -> JobResult:
+        if watch is not None:
+            watch.begin(job)
+        tell = _tell_nobody if watch is None else watch.tell
+        with speaking(ENGLISH):
+            return KINDS[job.kind](JobContext(store, job.programme, job.arguments, folder, tell))
 
     def _as_of_now(self, job: Job, store: Store) -> Job:
         """Return a job as of the head that it will see, which may be newer than when it was asked."""
@@ -75,15 +115,87 @@ class Worker:
         except MeritfairError:  # the work itself will say why
             return job
 
-    def _telling(self, job: Job) -> Callable[[str, int, int], None]:
-        """Return what is told how far a job is, and writes it down now and then."""
-        last = 0.0
 
-        def tell(words: str, done: int, total: int) -> None:
-            nonlocal last
-            if time.monotonic() - last < _EVERY:
-                return
-            last = time.monotonic()
-            self._files.update(replace(job, words=words, done=done, total=total))
+class _Watch:
+    """A thread beside the work on a job."""
 
-        return tell
+    def __init__(self, table: JobTable, job: Job, worker: str, *, end_process: bool) -> None:
+        self._table, self._worker, self._end_process = table, worker, end_process
+        self._job = self._written = job
+        self._began = self._last_look = time.monotonic()
+        self._last_write = self._began - _EVERY  # what is told first is written down at once
+        self._most = MOST_SECONDS.get(job.kind, float("inf"))
+        self._stop_since, self._error = 0.0, ""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="meritfair job watch", daemon=True)
+
+    def __enter__(self) -> _Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.rest()
+
+    def rest(self) -> None:
+        """Watch no longer."""
+        self._over.set()
+        self._thread.join()
+
+    def begin(self, job: Job) -> None:
+        """Note as of which head the work is done."""
+        self._job = job
+
+    def tell(self, words: str, done: int, total: int) -> None:
+        """Note how far the work is; stop it if nobody wants it any more."""
+        if self._stop_since:
+            raise JobStoppedError
+        self._job = replace(self._job, words=words, done=done, total=total)
+
+    def stopped(self) -> Job:
+        """Return the job as it is over because it was stopped."""
+        return replace(self._job, state="failed", error=self._error)
+
+    def _run(self) -> None:
+        while not self._over.wait(_TICK):
+            try:
+                self._look()
+            except StoreError as error:  # it is tried again; if it takes too long, another worker has the job
+                _log.warning("how far a job is could not be written down: %s", type(error).__name__)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if self._stop_since:
+            if self._end_process and now - self._stop_since > _GRACE:
+                self._end()
+            return
+        if now - self._began > self._most:
+            self._error = _too_long()
+            self._stop_since = now
+            return
+        since = now - self._last_write
+        if since > (_BEAT if self._job == self._written else _EVERY):
+            job, self._last_write = self._job, now
+            mine = self._table.update(job, self._worker)
+            self._written = job
+        elif now - self._last_look > _EVERY:
+            mine, self._last_look = self._table.is_claimed(self._job, self._worker), now
+        else:
+            return
+        if not mine:
+            self._stop_since = now
+
+    def _end(self) -> None:
+        """End the process: what it runs does not listen."""
+        if self._error:
+            self._table.finish(self.stopped(), self._worker)
+        _log.info("a job is stopped by ending its process")
+        os._exit(STOPPED)
+
+
+def _tell_nobody(_words: str, _done: int, _total: int) -> None:
+    """Take no note of how far work is."""
+
+
+def _too_long() -> str:
+    with speaking(ENGLISH):
+        return _("This took longer than a quarter of an hour and was stopped: ask for less, such as fewer rounds.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ def _catalogue(language: str) -> Catalog:
         return read_po(stream, locale=language)
 
 
-@cache
+@lru_cache(1000)  # whoever asks can make up any tag
 def language_of(tag: str) -> BabelLanguage | None:
     """Return the language of a tag such as ``de-AT``, None if the pages are not in it."""
     try:

@@ -5,7 +5,8 @@ headers and bodies have names, ids and tokens in them. For the same reason error
 and without values: a traceback shows files, lines and functions. Who asked is shown as a pseudonym that holds for one
 run of the server; who changed what is in the ledger, by name.
 
-Lines are JSON on the standard error, or plain text if that is a terminal.
+Lines are JSON in ASCII on the standard error, or plain text if that is a terminal; whatever is in a message, it can
+neither begin another line nor control a terminal, and is cut if it is long.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from meritfair.core.texts import printable, shortened
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -30,6 +33,7 @@ OURS = ("meritfair", "uvicorn")  # loggers whose messages hold no one's data; of
 HEADER = b"x-request-id"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _QUIET = ("/static", "/healthz", "/readyz", "/metrics")
+_LONGEST = 8000  # characters of a message, or of where an error was raised
 _log = logging.getLogger("meritfair.web")
 
 
@@ -44,8 +48,9 @@ def write_logs() -> None:
 
 
 def said(record: logging.LogRecord) -> str:
-    """Return the message of a record, if it may be written."""
-    return record.getMessage() if record.name.split(".")[0] in OURS else f"a message of {record.name}"
+    """Return the message of a record, if it may be written: in one line, and not too long."""
+    text = record.getMessage() if record.name.split(".")[0] in OURS else f"a message of {record.name}"
+    return shortened(printable(text), _LONGEST)
 
 
 def where(error: BaseException) -> str:
@@ -66,7 +71,7 @@ def where(error: BaseException) -> str:
         lines.append(kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}")
         frames = traceback.extract_tb(each.__traceback__)
         lines += [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
-    return "\n".join(lines)
+    return shortened("\n".join(map(printable, lines)), _LONGEST)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -94,7 +99,7 @@ class _Lines(logging.Formatter):
         }
         if record.exc_info and record.exc_info[1] is not None:
             values["error"] = where(record.exc_info[1])
-        return json.dumps(values, ensure_ascii=False)
+        return json.dumps(values).replace("\x7f", "\\u007f")  # ASCII alone: nothing moves a cursor or turns text
 
 
 class _Readable(logging.Formatter):

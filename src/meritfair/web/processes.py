@@ -24,6 +24,7 @@ from meritfair.core.errors import MeritfairError
 from meritfair.web.logs import write_logs
 from meritfair.web.settings import ServerSettings
 
+STOPPED = 75  # the exit code of a process that has ended to stop a job
 FINISH_SECONDS = 20  # that requests have to finish in, when the server stops
 _log = logging.getLogger("meritfair.web")
 

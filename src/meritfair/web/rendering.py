@@ -14,6 +14,9 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
 from meritfair.core.language import _, current
+from meritfair.programme.keeping import failure_of
+from meritfair.programme.ledger.entries import clock_behind, now
+from meritfair.programme.ledger.heads import short_code
 from meritfair.programme.users import Role
 from meritfair.programme.view import NO_GROUP
 from meritfair.web.language import LANGUAGES
@@ -40,7 +43,14 @@ def templates() -> jinja2.Environment:
     made.install_gettext_callables(  # type: ignore[attr-defined]
         lambda text: current().gettext(text), lambda one, many, n: current().ngettext(one, many, n), newstyle=True
     )
-    made.filters |= {"number": number, "percent": percent, "signed": signed, "date": date, "datetime": moment}
+    made.filters |= {
+        "number": number,
+        "percent": percent,
+        "signed": signed,
+        "date": date,
+        "datetime": moment,
+        "short_code": short_code,
+    }
     made.globals |= {
         "Role": Role,
         "LANGUAGES": LANGUAGES,
@@ -49,6 +59,7 @@ def templates() -> jinja2.Environment:
         "language": current,
         "job_words": job_words,
         "group_word": group_word,
+        "noticed": noticed,
     }
     return made
 
@@ -65,6 +76,25 @@ def page(here: Here, template: str, *, status: int = 200, **values: Any) -> HTML
 
 
 part = page  # a part of a page is rendered alike: its template extends nothing
+
+
+def noticed(here: Here) -> list[str]:
+    """Return what was noticed when something was done that this page answers; nothing on any other page."""
+    did = here.request.query_params.get("did")
+    if not did or not here.name or not here.may(Role.AUDITOR):
+        return []
+    look, found = here.look(), list[str]()
+    if clock_behind(look.time, now()):
+        text = _(
+            "The clock of the server is behind the last entry, of {time}. Until it is later, new entries have that "
+            "time. Tell whoever runs the server."
+        )
+        found.append(text.format(time=moment(look.time)))
+    unkept = failure_of(here.programme.store, look.identity) if did in ("drawn", "committed", "played") else ""
+    if unkept:
+        text = _("The draw stands, but its head was not kept elsewhere. Tell whoever runs the server: {problem}")
+        found.append(text.format(problem=unkept))
+    return found
 
 
 def csrf_field(here: Here) -> Markup:

@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from meritfair.web.processes import FINISH_SECONDS, Tls, answer, work
+from meritfair.web.processes import FINISH_SECONDS, STOPPED, Tls, answer, work
 from meritfair.web.settings import ServerSettings
 
 _SPAWN = multiprocessing.get_context("spawn")
@@ -69,12 +69,14 @@ class _Process:
 
     def died(self) -> None:
         """Note that it is gone, and when to start it again."""
+        meant = False
         if self.process is not None:
             self.process.join()
+            meant = self.process.exitcode == STOPPED
         self.forget_ready()
         self.process, now = None, time.monotonic()
-        self.failures = 1 if now - self.started > _LONG else self.failures + 1
-        self.again = now + min(_LONGEST_WAIT, 0.5 * 2.0 ** (self.failures - 1) - 0.5)
+        self.failures = 0 if meant else 1 if now - self.started > _LONG else self.failures + 1
+        self.again = now + min(_LONGEST_WAIT, 0.5 * 2.0 ** max(0, self.failures - 1) - 0.5)
 
     def forget_ready(self) -> None:
         if self.ready is not None:
@@ -116,7 +118,8 @@ class Supervisor:
                 if each.ready in events:
                     self._note_answer(each, when_ready)
                 if each.process is not None and each.process.exitcode is not None:
-                    _log.error("a process of the server has died (exit code %s)", each.process.exitcode)
+                    if each.process.exitcode != STOPPED:
+                        _log.error("a process of the server has died (exit code %s)", each.process.exitcode)
                     each.died()
                     if each.tells and not self._answered:
                         return  # it will not get better: what is wrong has been written down

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -25,11 +26,11 @@ class ServerSettings:
     demo : bool
         Whether it shows a simulated clinic: whoever looks is signed in.
     run_folder : str
-        Where long work is kept while the server runs; one for all workers.
+        Where the files of a run are, such as those that long work makes; one for all workers.
     job_process : bool
         Whether a process of its own does long work; otherwise a thread does.
     key : str
-        Random, for this run of the server.
+        Random, for this run of the server: it makes pseudonyms of users in the log.
     max_body : int
         The most bytes that a request may have.
     """
@@ -44,6 +45,11 @@ class ServerSettings:
     job_process: bool = False
     key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
     max_body: int = 64 * MEGABYTE
+
+    @property
+    def run(self) -> str:
+        """A name of this run of the server, which no other has."""
+        return hashlib.sha256(f"run {self.key}".encode()).hexdigest()[:16]
 
     @property
     def address(self) -> str:

@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from meritfair.web.app import create_app
 from meritfair.web.logs import RequestLog
 from meritfair.web.processes import FINISH_SECONDS, Tls
 from meritfair.web.settings import ServerSettings
+
+HEAD_SECONDS = 20.0  # in which the head of a request has to come
+
+
+class Connection(H11Protocol):
+    """A connection that is closed if a whole head of a request does not come in time.
+
+    The rest of a body that nobody waits for any more has to come in that time, too.
+    """
+
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_watching()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:  # a request is being answered
+            self._stop_watching()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _stop_watching(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
 
 class _Server(uvicorn.Server):
@@ -41,6 +77,8 @@ def answer_requests(
         log_config=None,
         access_log=False,
         server_header=False,
+        http=Connection,
+        ws="none",
         proxy_headers=bool(settings.url),  # from a proxy on this machine, or where FORWARDED_ALLOW_IPS says
         timeout_graceful_shutdown=FINISH_SECONDS,
         ssl_certfile=tls.certificate if tls else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from meritfair.cli.programme import checking, creating, demo, drawing, explaining, looking, people, reporting
+from meritfair.cli.programme import checking, creating, demo, drawing, explaining, keeping, looking, people, reporting
 
 __all__ = ["EXAMPLES", "app"]
 
@@ -45,6 +45,7 @@ for name, command, panel, epilog in (
     ("person", explaining.person, _LOOK, explaining.PERSON_EXAMPLES),
     ("audit", explaining.audit, _LOOK, explaining.AUDIT_EXAMPLES),
     ("effect", looking.effect, _LOOK, None),
+    ("heads", keeping.heads, _CHECK, keeping.EXAMPLES),
     ("verify", checking.verify, _CHECK, checking.EXAMPLES),
     ("export", checking.export, _CHECK, checking.EXPORT_EXAMPLES),
     ("import", checking.import_, _CHECK, checking.IMPORT_EXAMPLES),

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,6 @@ from meritfair.cli.programme.common import (
     Which,
     Who,
     YesOption,
-    check_name,
     confirm,
     open_programme,
     tell_head,
@@ -24,12 +23,18 @@ from meritfair.cli.programme.common import (
     working,
 )
 from meritfair.cli.show import Files, print_json, print_note, say
+from meritfair.core.errors import FileError
 from meritfair.core.progress import bar
 from meritfair.core.texts import printable, several
 
+if TYPE_CHECKING:
+    from meritfair.programme import Programme
+
 EXAMPLES = """Is the ledger whole, and does it still hold the head that was noted in March?
 
-[cyan]meritfair programme verify --head 5c1e...[/]"""
+[cyan]meritfair programme verify --head 5c1e...[/]
+
+And all that were kept in a file? [cyan]meritfair programme verify --heads heads.tsv[/]"""
 
 EXPORT_EXAMPLES = """For anyone who wants to check the draws, without saying who took part:
 
@@ -46,7 +51,12 @@ IMPORT_EXAMPLES = """From a file to a database server:
 def verify(
     which: Which,
     head: Annotated[
-        list[str] | None, text("--head", metavar="HASH", help="A head that was noted before; repeat for several.")
+        list[str] | None,
+        text("--head", metavar="HASH", help="A head that was noted before, or a short code; repeat for several."),
+    ] = None,
+    heads: Annotated[
+        Path | None,
+        text("--heads", metavar="FILE", help="A file of heads: as meritfair keeps them, or one in each line."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -55,17 +65,34 @@ def verify(
     Exit code 1 says that something is wrong.
     """
     programme = which.open()
+    noted = [*(head or ()), *_heads_in(heads, programme)]
     with bar(keep=False) as tell:
-        found = programme.verify(heads=head or (), progress=partial(tell, "verifying"))
+        found = programme.verify(heads=noted, progress=partial(tell, "verifying"))
     if as_json:
         print_json({"programme": programme.name, **asdict(found), "whole": found.whole, "verdict": str(found)})
     else:
         say(printable(str(found)))
         say(f"Head of the ledger: {found.head}")
-        if found.whole and head:
-            say(f"It holds {several(len(head), 'head')} that {'was' if len(head) == 1 else 'were'} noted before.")
+        if heads is not None and not noted:
+            say(f"Warning: {printable(str(heads))} has no head of {printable(programme.name)}", err=True)
     if not found.whole:
         raise typer.Exit(1)
+
+
+def _heads_in(file: Path | None, programme: Programme) -> list[str]:
+    """Return the heads of a programme in a file; those of others are passed over."""
+    from meritfair.core.storage import check_readable
+    from meritfair.programme.ledger.heads import read_heads
+
+    if file is None:
+        return []
+    check_readable(file)
+    try:
+        content = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise FileError(file, "this is not a file of heads: it is not a text in UTF-8") from None
+    with working(programme) as work:
+        return read_heads(content, work.identity, str(file))
 
 
 @with_options()
@@ -106,7 +133,7 @@ def import_(
     from meritfair.core.storage import check_readable
 
     check_readable(folder / "ledger.jsonl")
-    programme = open_programme(store, None if name is None else check_name(name), new=True)
+    programme = open_programme(store, name, new=True)
     with bar("importing", keep=False):
         receipt = programme.import_(folder)
     programme = open_programme(store, name or _name_in(folder))

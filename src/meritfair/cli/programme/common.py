@@ -16,14 +16,13 @@ from meritfair.cli.options import text
 from meritfair.cli.show import print_json, print_note, say
 from meritfair.core.errors import InputError
 from meritfair.core.progress import progress_bar
-from meritfair.core.texts import printable
+from meritfair.core.texts import listed, printable
 
 if TYPE_CHECKING:
     from meritfair.core.tables import Table
     from meritfair.programme import Programme, Receipt
     from meritfair.programme.work import Work
 
-_LONGEST_NAME = 100
 _WHICH, _WHO = "Which programme", "Who does it"
 KEEP = (
     "Keep this hash elsewhere, in a mail or in the minutes: if anything before it is ever changed, "
@@ -85,19 +84,15 @@ class Who(Which):
         return self.by
 
 
-def check_name(name: str) -> str:
-    """Return the name of a new programme, if it can be one."""
-    if not name.strip() or len(name) > _LONGEST_NAME or printable(name) != name:
-        raise InputError(f"the name of a programme has 1 to {_LONGEST_NAME} printable characters, got {name!r}")
-    return name
-
-
 def open_programme(store: str | None, name: str | None, *, new: bool = False) -> Programme:
     """Open a programme; only a new one may make its store."""
     from meritfair.programme import open as open_
     from meritfair.programme.storage.database import Database
+    from meritfair.programme.storage.names import check_name
 
-    if not new:
+    if new:
+        name = None if name is None else check_name(name)
+    else:
         database = Database(store)
         if database.is_sqlite and not database.file.exists():
             raise InputError(
@@ -152,6 +147,7 @@ def from_file(file: Any, what: str) -> Iterator[Callable[[Callable[..., Any]], A
 
 def tell_receipt(as_json: bool, programme: Programme, found: Receipt, *sentences: str, **more: Any) -> None:
     """Show what came of a change: in words, or as JSON."""
+    tell_warning(found.warning)
     if as_json:
         print_json({"programme": programme.name, **asdict(found), **more})
         return
@@ -159,9 +155,18 @@ def tell_receipt(as_json: bool, programme: Programme, found: Receipt, *sentences
         say(printable(sentence))
 
 
+def tell_warning(warning: str) -> None:
+    """Show what was noticed on the error stream, so that it is seen wherever the answer goes."""
+    if warning:
+        say(f"Warning: {printable(warning)}", err=True)
+
+
 def tell_head(head: str) -> None:
-    """Show the head of the ledger, and what it is for."""
+    """Show the head of the ledger, its short code, and what it is for."""
+    from meritfair.programme.ledger.heads import short_code
+
     say(f"Head of the ledger: {head}")
+    say(f"Short code: {short_code(head)}")
     print_note(KEEP)
 
 
@@ -169,7 +174,7 @@ def tell_ignored(table: Table, known: tuple[str, ...] = ()) -> None:
     """Name the columns of a file that are not read, as one of them may be misspelt."""
     others = [name for name in table.ignored if name.lower() not in known]
     if others:
-        say(f"Ignored {'column' if len(others) == 1 else 'columns'}: {', '.join(others)}.", err=True)
+        say(f"Ignored {'column' if len(others) == 1 else 'columns'}: {listed(others)}.", err=True)
 
 
 def confirm(yes: bool, question: str) -> None:

@@ -13,7 +13,6 @@ from meritfair.cli.options import JsonOption, cycle, flag, names, number, text, 
 from meritfair.cli.programme.common import (
     StoreOption,
     Who,
-    check_name,
     next_command,
     open_programme,
     place_of,
@@ -69,6 +68,10 @@ _Policy = Annotated[
         "[cyan]meritfair policies[/].",
     ),
 ]
+_SOURCE = (
+    "Public randomness that no draw is made without: [cyan]drand[/], [cyan]drand after 60 minutes[/], or the name of "
+    "another source, such as a lottery, which no program can check; [cyan]secret[/]: none."
+)
 _FLOOR = "The least that everyone is due, as a part of an equal share."
 
 
@@ -125,6 +128,7 @@ class CreateOptions:
     strata: Annotated[
         str, text("--strata", metavar="FEATURES", help="Randomise within the values of these.", panel=_TRIAL)
     ] = ""
+    source: Annotated[str, text("--source", metavar="TEXT", help=_SOURCE)] = "secret"
     pseudonymise: Annotated[bool, flag("--pseudonymise", "Keep pseudonyms instead of ids.")] = False
 
     def settings(self) -> dict[str, Any]:
@@ -134,7 +138,7 @@ class CreateOptions:
 
         shared: dict[str, Any] = {"features": names(self.features), "forget": self.forget}
         shared |= {"rules": Rules(self.cooldown, self.warmup, self.once, self.accrue)}
-        shared |= {"pseudonymise": self.pseudonymise, "history": self._history()}
+        shared |= {"source": self.source, "pseudonymise": self.pseudonymise, "history": self._history()}
         if self.trial is not None:
             return {**shared, **self._trial(self.trial)}
         if self.arm or self.strata:
@@ -178,7 +182,7 @@ def create(
 ) -> None:
     """Create a programme: a budget for each round, a policy, and rules."""
     settings = given.settings()
-    programme = open_programme(store, check_name(name), new=True)
+    programme = open_programme(store, name, new=True)
     receipt = programme.create(**settings, by=by)
     with working(programme) as work:
         secret = work.entry(0)[0].body["secret"]
@@ -200,6 +204,7 @@ def _show(programme: Programme, rows: list[list[str]], secret: str, head: str) -
 def _rows(settings: Settings, people: int) -> list[list[str]]:
     """Return the settings in words."""
     from meritfair.model.rules import budget_text
+    from meritfair.programme.ledger.randomness import SECRET
 
     rows = []
     for part in settings.parts:
@@ -209,6 +214,7 @@ def _rows(settings: Settings, people: int) -> list[list[str]]:
         if part.policy.criterion is not None:
             rows += [[f"floor{of_part}", f"{part.floor:g} of an equal share"]]
     rows += [["rules", str(settings.rules) or "none"], ["features", ", ".join(settings.features) or "none"]]
+    rows += [["source", settings.source]] * (settings.source != SECRET)
     if settings.forget < 1:
         rows += [["forget", f"{settings.forget:g}"]]
     if settings.trial is not None:
@@ -267,18 +273,27 @@ def change(
     warmup: Annotated[int | None, whole("--warmup", help="As of create.", panel=_RULES)] = None,
     once: Annotated[bool | None, typer.Option("--once/--no-once", rich_help_panel=_RULES)] = None,
     accrue: Annotated[bool | None, typer.Option("--accrue/--no-accrue", rich_help_panel=_RULES)] = None,
+    source: Annotated[str | None, text("--source", metavar="TEXT", help=_SOURCE)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Change settings from the next round on. It needs a reason and your name."""
     by = who.named("a change of settings")
     programme = who.open()
     rules = {"cooldown": cooldown, "warmup": warmup, "once": once, "accrue": accrue}
-    if all(each is None for each in (budget, policy, floor, *rules.values())):
-        raise InputError("say what changes: --budget, --policy, --floor, or a rule such as --cooldown")
+    if all(each is None for each in (budget, policy, floor, source, *rules.values())):
+        raise InputError("say what changes: --budget, --policy, --floor, --source, or a rule such as --cooldown")
     with working(programme) as work:
         new = _changed_rules(work, rules)
     receipt = programme.change(
-        budget=budget, policy=policy, floor=floor, rules=new, part=part, reason=reason, by=by, key=who.key
+        budget=budget,
+        policy=policy,
+        floor=floor,
+        rules=new,
+        source=source,
+        part=part,
+        reason=reason,
+        by=by,
+        key=who.key,
     )
     tell_receipt(as_json, programme, receipt)
     if not as_json:

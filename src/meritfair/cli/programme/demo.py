@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated
 
 from meritfair.cli.options import JsonOption, text, whole
-from meritfair.cli.programme.common import StoreOption, check_name, next_command, open_programme, place_of
+from meritfair.cli.programme.common import StoreOption, next_command, open_programme, place_of
 from meritfair.cli.show import print_json, print_note, say
 from meritfair.core.progress import bar
 from meritfair.core.texts import several
@@ -27,7 +27,7 @@ def demo(
     """Make a year of a simulated clinic to look at: joins, leavers, late, missing and corrected reports, overrides."""
     from meritfair.programme.demo import make_demo
 
-    programme = open_programme(store, check_name(name), new=True)
+    programme = open_programme(store, name, new=True)
     with bar("creating", keep=False) as tell:
         made = make_demo(programme, participants, rounds, seed, partial(tell, "a year in the clinic"))
     if as_json:

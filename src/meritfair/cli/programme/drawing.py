@@ -15,6 +15,7 @@ from meritfair.cli.programme.common import (
     next_command,
     tell_head,
     tell_ignored,
+    tell_warning,
     working,
 )
 from meritfair.cli.show import Files, check_out, print_note, print_table, say
@@ -32,13 +33,12 @@ EXAMPLES = """Draw the next round, and write the list of calls, with columns to 
 
 What everyone is due now, without a draw: [cyan]meritfair programme draw --dry-run[/]
 
-With a value that nobody can know beforehand, not even you: commit to it now, and draw when it is published.
+If the programme has a public source of randomness, the round is committed first, and drawn when the value is there:
 
-[cyan]meritfair programme draw --source drand[/]
-[cyan]meritfair programme draw --value 8f1c...[/]"""
+[cyan]meritfair programme draw[/]
+[cyan]meritfair programme draw --value b446...[/]"""
 
 _MOST_ROWS, _MOST_PREVIEWED = 100, 20
-_DRAND = "https://api.drand.sh/52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"
 
 
 @with_options()
@@ -55,17 +55,21 @@ def draw(
     away: Annotated[
         str, text("--away", metavar="IDS", help="Who cannot be called from now on: [cyan]P001,P002[/].")
     ] = "",
-    source: Annotated[
+    reason: Annotated[
+        str,
+        text(
+            "--reason",
+            metavar="TEXT",
+            help="Why the budget is not that of the settings, or why so many are away. The ledger keeps it.",
+        ),
+    ] = "",
+    value: Annotated[
         str | None,
         text(
-            "--source",
-            metavar="TEXT",
-            help="Commit to a public random value that does not exist yet: [cyan]drand[/] (in an hour), [cyan]drand "
-            "quicknet round 12345678[/], or the name of another, such as a lottery and its day.",
+            "--value",
+            metavar="VALUE",
+            help="The value of the public source: draw what was committed. Of drand it is the signature of the round.",
         ),
-    ] = None,
-    value: Annotated[
-        str | None, text("--value", metavar="HEX", help="The value of that source: draw what was committed.")
     ] = None,
     dry_run: Annotated[
         bool, flag("--dry-run", "Show what everyone is due and their chances; nothing is drawn, nothing is kept.")
@@ -99,18 +103,18 @@ def draw(
         tell_ignored(table)
     budgets = _budgets(budget)
     if dry_run:
-        if absent or source is not None or value is not None:
+        if absent or reason or value is not None:
             raise InputError("--dry-run goes with --states, --budget and --out alone")
         with locating(table):
             _preview(programme, seen, budgets, out, files, as_json)
         return
     with working(programme) as work:
         again = work.state.summary.phase == "open"
-        source = _in_an_hour() if source is not None and source.strip().lower() == "drand" else source
     with locating(table):
         drawn = programme.draw(
-            states=seen, budget=budgets, away=absent, source=source, value=value, by=who.by, key=who.key
+            states=seen, budget=budgets, away=absent, value=value, reason=reason, by=who.by, key=who.key
         )
+    tell_warning(drawn.warning)
     if resolve is not None:
         drawn = _resolved(programme, drawn, resolve, encoding)
     if drawn.phase != "committed":
@@ -148,7 +152,7 @@ def _values(programme: Programme, drawn: Round) -> dict[str, Any]:
 def _show(programme: Programme, drawn: Round, again: bool, out: Path | None, store: str | None) -> None:
     if drawn.phase == "committed":
         _show_source(drawn)
-        say(f"Draw it when the value is known: {next_command('draw --value HEX', store, programme)}")
+        say(f"Draw it when the value is known: {next_command('draw --value VALUE', store, programme)}")
         return tell_head(drawn.head)
     if again:
         say(f"Round {drawn.number} was drawn already, at {drawn.time}; this is its list again.")
@@ -162,24 +166,12 @@ def _show(programme: Programme, drawn: Round, again: bool, out: Path | None, sto
     return None
 
 
-def _in_an_hour() -> str:
-    """Return the round of drand that is published in an hour."""
-    from datetime import UTC, datetime, timedelta
-
-    from meritfair.programme.ledger.randomness import next_round
-
-    return f"drand quicknet round {next_round(datetime.now(UTC) + timedelta(hours=1))}"
-
-
 def _show_source(drawn: Round) -> None:
     """Say what a round that is committed waits for."""
-    from meritfair.programme.ledger.randomness import appears_at, parse_source
-
-    time = appears_at(parse_source(drawn.source))
-    when = "" if time is None else f", which is published at {time:%Y-%m-%d %H:%M:%S} UTC"
+    when = f", which is published at {drawn.appears}" if drawn.appears else ""
     say(f"Round {drawn.number} is committed, and waits for {drawn.source}{when}. Nobody is drawn yet.")
-    if time is not None:
-        say(f"Its value will be at {_DRAND}/public/{drawn.source.split()[-1]}")
+    if drawn.address:
+        say(f"Its value will be at {drawn.address}")
 
 
 def _table(

@@ -53,6 +53,8 @@ def person(
 
 
 def _show_person(found: PersonReport) -> None:
+    from meritfair.programme.ledger.heads import short_code
+
     print_note(f"{found.id} in {found.programme}", style="bold")
     for sentence in found.sentences():
         print_note(sentence, style="none")
@@ -61,6 +63,7 @@ def _show_person(found: PersonReport) -> None:
         some = f"The last {_MOST_ROUNDS} of {len(found.rounds):,} rounds:" if len(found.rounds) > _MOST_ROUNDS else ""
         headings = ["round", "due", "chance", "drawn", "reached", "state\nafter", "account"]
         print_table(headings, rows, some, "rrrlllr")
+    print_note(f"As of {found.time}; short code of the ledger's head: {short_code(found.head)}")
 
 
 def _round_cells(each: PersonRound) -> list[str]:
@@ -115,6 +118,7 @@ def _show_audit(found: ProgrammeReport) -> None:
     from meritfair.programme.showing.report_words import effect_words, waits_words
 
     print_note(found.verdict, style="bold")
+    _show_steering(found)
     groups = found.groups
     rows = []
     for k, name in enumerate(groups.names):
@@ -127,6 +131,26 @@ def _show_audit(found: ProgrammeReport) -> None:
     print_note(
         "Due: what the policy owes. Given: the chances, summed. Overrides: of those reached, who had not been drawn."
     )
+
+
+def _show_steering(found: ProgrammeReport) -> None:
+    """Print what needs an explanation, by whom and when, and who entered absences."""
+    from meritfair.programme.showing import steering_words as words
+
+    if not found.steering.findings:
+        return
+    print_note(words.answer_words(found), style="none")
+    rows = [
+        [
+            words.finding_words(found, each),
+            words.listed_rounds(each.rounds),
+            each.time[:10],
+            words.names_of_users(each.by),
+            words.listed_reasons(each.reasons),
+        ]
+        for each in found.steering.findings
+    ]
+    print_table(["to be explained", "rounds", "first\nentered", "by", "reasons given"], rows, "", "lllll")
 
 
 def _share(groups: Tally, k: int) -> str:

@@ -38,6 +38,15 @@ AWAY_EXAMPLES = """Two people are on holiday, and later one is back:
 [cyan]meritfair programme away P001 --back --by "Nurse Ama"[/]"""
 
 _IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID...", show_default=False, help="Their ids.")]
+_ReasonOption = Annotated[
+    str,
+    text(
+        "--reason",
+        metavar="TEXT",
+        help="Why; needed if many are taken out between two draws: more than a tenth of those enrolled (and more than "
+        "3), or so many that fewer than twice the budget are left. The ledger keeps it.",
+    ),
+]
 _FileOption = Annotated[
     Path | None, text("--file", "-f", metavar="FILE", help="Instead: a .csv or .parquet file with a column id.")
 ]
@@ -81,6 +90,7 @@ def withdraw(
     who: Who,
     ids: _IdsArgument = None,
     file: _FileOption = None,
+    reason: _ReasonOption = "",
     encoding: EncodingOption = "utf-8",
     as_json: JsonOption = False,
 ) -> None:
@@ -90,7 +100,7 @@ def withdraw(
     named, table = _named(ids, file, encoding)
     programme = who.open()
     with locating(table):
-        receipt = programme.withdraw(named, by=who.by, key=who.key)
+        receipt = programme.withdraw(named, reason=reason, by=who.by, key=who.key)
     number = several(receipt.taken, "participant")
     tell_receipt(as_json, programme, receipt, f"{number} left {programme.name}.")
 
@@ -101,6 +111,7 @@ def away(
     ids: _IdsArgument = None,
     file: _FileOption = None,
     back: Annotated[bool, flag("--back", "They are back.")] = False,
+    reason: _ReasonOption = "",
     encoding: EncodingOption = "utf-8",
     as_json: JsonOption = False,
 ) -> None:
@@ -111,7 +122,7 @@ def away(
     named, table = _named(ids, file, encoding)
     programme = who.open()
     with locating(table):
-        receipt = programme.away(named, back=back, by=by, key=who.key)
+        receipt = programme.away(named, back=back, reason=reason, by=by, key=who.key)
     word = "back" if back else "away"
     known = f" {several(receipt.repeated, 'other')} already {'was' if receipt.repeated == 1 else 'were'}."
     sentence = f"{several(receipt.taken, 'participant')} {'is' if receipt.taken == 1 else 'are'} {word} from now on."

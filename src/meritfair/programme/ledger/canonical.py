@@ -12,6 +12,7 @@ import json
 from typing import Any
 
 from meritfair.core.errors import InputError
+from meritfair.core.json_values import from_json
 
 _FIRST_SURROGATE = "\ud800"
 LARGEST = 2**53  # beyond this, readers in other languages may round whole numbers
@@ -40,8 +41,8 @@ def canonical(value: Any) -> bytes:
 def from_canonical(data: bytes) -> Any:
     """Return the value of canonical bytes; refuse bytes that are not in canonical form."""
     try:
-        value = json.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, ValueError) as error:
+        value = from_json(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
         raise InputError(f"not JSON in UTF-8: {error}") from None
     if canonical(value) != data:
         raise InputError("not in canonical form")

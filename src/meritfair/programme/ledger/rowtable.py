@@ -23,6 +23,7 @@ from meritfair.core.arrays import AnyArray
 from meritfair.core.errors import InputError
 
 _TYPES = {"u8": "u1", "u16": "<u2", "u32": "<u4", "u64": "<u8", "i8": "i1", "i32": "<i4", "h256": "V32"}
+_OTHER = "the table is not the one that the entry was made with"
 Fields = tuple[tuple[str, str], ...]
 
 
@@ -71,13 +72,15 @@ class RowTable:
         """Return the table that its entry describes; refuse bytes of another length or, to `check`, another root."""
         fields = tuple((str(name), str(kind)) for name, kind in described["fields"])
         rows, place, columns = int(described["rows"]), 0, dict[str, AnyArray]()
-        for name, kind in fields:
-            size = rows * np.dtype(_TYPES[kind]).itemsize
-            columns[name] = np.frombuffer(data[place : place + size].ljust(size, b"\0"), _TYPES[kind])
+        sizes = [rows * np.dtype(_TYPES[kind]).itemsize for _, kind in fields]
+        if rows < 0 or sum(sizes) != len(data):
+            raise InputError(_OTHER)
+        for (name, kind), size in zip(fields, sizes, strict=True):
+            columns[name] = np.frombuffer(data[place : place + size], _TYPES[kind])
             place += size
         table = cls(fields, columns)
-        if place != len(data) or (check and table.root.hex() != described["root"]):
-            raise InputError("the table is not the one that the entry was made with")
+        if check and table.root.hex() != described["root"]:
+            raise InputError(_OTHER)
         return table
 
     def rows(self) -> list[bytes]:

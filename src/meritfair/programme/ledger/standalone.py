@@ -1,8 +1,9 @@
 """Check a meritfair ledger with nothing but Python 3.9: ``python verify.py [FOLDER] [--head HEX ...] [--proof FILE]``.
 
-FOLDER is an export, by default that of this file. Entries must be canonical and chained, tables must have their Merkle
-roots, draws are made again from their seeds and the chances committed before, and published heads must occur. --proof
-checks the proof of one person. The first wrong entry is named, with exit code 1. See docs/ledger.md of meritfair.
+FOLDER is an export, by default that of this file. Entries must be canonical, chained and in order of time, tables must
+have their Merkle roots, draws are made again from their seeds and the chances committed before, published heads must
+occur. --proof checks the proof of one person. The first wrong entry is named, with exit code 1. What is left to check
+is told: public values and, until the secret is published, seeds. See docs/ledger.md of meritfair.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import argparse
 import hashlib
 import hmac
 import json
+import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 ONE, GONE = 2**40, -1  # a chance of 1; neither here (0) nor away (1), but withdrawn
+START, PERIOD = datetime(1970, 1, 1, tzinfo=timezone.utc), timedelta(seconds=3)  # noqa: UP017 (Python 3.9)
+FIRST = START + timedelta(seconds=1692803367)  # when drand's first round was published; the next one after the period
 CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i8": "b", "i32": "i", "h256": "32s"}  # of struct
 KEYS = ["body", "by", "format", "kind", "previous", "programme", "seq", "table", "time"]  # of an entry
 NUMBER, SEEN = "number:u32 ", "number:u32 before:i8 action:i8 after:i8 note:h256"
@@ -74,14 +79,15 @@ class Ledger:
         self.folder, self.at, self.round, self.phase, self.hashes = folder, "the ledger", 0, "new", ["0" * 64]
         self.entries, self.commit, self.rows = list[dict[str, Any]](), dict[str, Any](), list[Any]()
         self.people, self.here = dict[int, tuple[bytes, int]](), dict[int, int]()  # who and part; here, away or gone
-        self.seeds, self.values = list[tuple[str, bytes, str]](), list[str]()  # from the secret; public ones
+        self.time, self.source = START, ""  # of the last entry; by the settings
+        self.seeds, self.left = list[tuple[str, bytes, str]](), list[str]()  # of draws; what is not checked here
 
     def add(self, line: bytes, following: bytes) -> None:
         """Check the next entry, by itself and against the one before."""
         seq, self.at = len(self.entries), f"entry {len(self.entries)}"
         entry = json.loads(line.decode(), parse_int=lambda n: int(n) if abs(int(n)) < 2**53 else n, parse_float=str)
         need(canonical(entry).encode() == line and list(entry) == KEYS, "is not an entry in canonical form")
-        need(entry["format"] == "meritfair-ledger-1" and entry["kind"] in FIELDS, "is of an unknown format or kind")
+        need(entry["format"] == "meritfair-ledger-2" and entry["kind"] in FIELDS, "is of an unknown format or kind")
         need(entry["seq"] == seq, f"has the sequence number {entry['seq']}: entries are missing, added or moved")
         self.hashes.append(sha256(line).hex())
         if entry["previous"] != self.hashes[seq]:  # if the next entry knows this one, the one before was changed
@@ -89,6 +95,9 @@ class Ledger:
             raise ValueError("was changed: the chain of hashes breaks here")
         self.entries.append(entry)
         self.at += f" ({entry['kind']})"
+        before, self.time = self.time, datetime.fromisoformat(entry["time"].replace("Z", "+00:00"))
+        need(f"{self.time:%Y-%m-%dT%H:%M:%SZ}" == entry["time"], "has a time in another form")
+        need(self.time >= before, f"its time, {entry['time']}, is before that of the entry before")
         need(entry["programme"] == self.entries[0]["programme"], "belongs to another programme")
         fields = [field.split(":") for field in FIELDS[entry["kind"]].split()]
         fields += [[name, "u32"] for name in sorted(entry["body"].get("levels", []))]
@@ -104,6 +113,7 @@ class Ledger:
         need(kind == "history" or numbers == sorted(set(numbers)), "its rows are not in order, each once")
         need(body.get("round", now) in range(1 if kind in ("report", "correct") else now, now + 1), "has a wrong round")
         self.round, self.phase = now, after
+        self.source = body["source"] if kind in ("create", "change") else self.source
         if kind == "enrol":
             for number, who, part, *_ in rows:
                 self.here[number], known = 0, self.people.setdefault(number, (who, part))
@@ -118,14 +128,20 @@ class Ledger:
         elif kind == "end":
             secret = bytes.fromhex(body["secret"])
             need(sha256(secret).hex() == self.entries[0]["body"]["secret"], "its secret is not that of the first entry")
-            for at, commitment, seed in self.seeds:
+            for at, message, seed in self.seeds:
                 self.at = at
-                need(hmac.new(secret, commitment, "sha256").hexdigest() == seed, "its seed is not from the secret")
+                need(hmac.new(secret, message, "sha256").hexdigest() == seed, "its seed is not from the secret")
 
     def check_commit(self, entry: dict[str, Any], rows: list[Any]) -> None:
         body, parts, self.commit, self.rows = entry["body"], self.entries[0]["body"]["parts"], entry, rows
         roster = [(number, self.people[number][1], away) for number, away in sorted(self.here.items()) if away != GONE]
         need(body["design"] == "systematic-sha256-1", "has an unknown design")
+        public: Any = None if self.source == "secret" else {"kind": "named", "name": self.source}
+        drand = re.fullmatch("drand(?: after ([0-9]+) minutes)?", self.source)
+        if drand:  # its first round that is published this long after the commitment
+            later = self.time + timedelta(minutes=int(drand[1] or 1))
+            public = {"kind": "drand-quicknet", "round": (later - FIRST) // PERIOD + 2}
+        need(body["source"] == public, "its source is not the one of the settings")
         need([row[:3] for row in rows] == roster, "its rows are not those enrolled, with their parts, away or not")
         need(all(row[5] <= (0 if row[2] or row[1] >= len(parts) else ONE) for row in rows), "has a chance too large")
         sums = [sum(row[5] for row in rows if row[1] == part) for part in range(len(parts))]
@@ -135,12 +151,14 @@ class Ledger:
         planned, seed, value = self.commit["body"], bytes.fromhex(body["seed"]), bytes.fromhex(body["value"] or "")
         commitment = sha256(canonical({key: self.commit[key] for key in ("body", "programme", "table")}).encode())
         need(body["commitment"] == commitment.hex() and len(seed) == 32, "its commitment is another one")
+        self.seeds.append((self.at, commitment + value, body["seed"]))
         if planned["source"] is None:
             need(self.entries[-2] is self.commit and body["value"] is None, "does not come right after its commitment")
-            self.seeds.append((self.at, commitment, body["seed"]))
         else:
-            need(value != b"" and sha256(b"meritfair-draw", commitment, value) == seed, "its seed is not of its value")
-            self.values.append(f"round {self.round}: compare {planned['source']} with the value {body['value']}")
+            need(value != b"", "has no value of its public source")
+            appears = FIRST + PERIOD * (planned["source"].get("round", 1) - 1)
+            need(self.time >= appears, "comes before its public value was published")
+            self.left.append(f"round {self.round}: compare {planned['source']} with the value {body['value']}")
         need(numbers == sorted(draw(seed, self.rows, len(planned["budgets"]))), "others are drawn by its seed")
 
     def person(self, proof: dict[str, Any]) -> list[str]:
@@ -182,9 +200,10 @@ def check(folder: Path, heads: Iterable[str] = (), proof: Path | None = None) ->
         need(lines[-1] in (b"", ledger.hashes[-1].encode()), "was changed, or cut off after: see head.txt")
         ledger.at = "the ledger"
         need(set(heads) <= set(ledger.hashes[1:]), "does not have a head that was published: it was cut or replaced")
-        tied = "follow from the secret" if ledger.phase == "ended" else "can be tied to the secret once it is published"
-        counts = f"{len(lines) - 1} entries, {ledger.round} rounds, {len(ledger.seeds) + len(ledger.values)} draws"
-        found = [f"right: {counts}", f"head {ledger.hashes[-1]}", f"{len(ledger.seeds)} seeds {tied}", *ledger.values]
+        tied = "follow from the secret" if ledger.phase == "ended" else "can be checked once the secret is published"
+        counts = f"{len(lines) - 1} entries, {ledger.round} rounds, {len(ledger.seeds)} draws"
+        found = [f"right: {counts}", f"head {ledger.hashes[-1]}", f"the seeds of all draws {tied}"]
+        found += ["public values that are not checked here:", *ledger.left] if ledger.left else []
         return [], ledger.person(given) if proof else found
     except DAMAGE as error:
         return [f"{ledger.at}: {error if type(error) is ValueError else f'is damaged: {error!r:.99}'}"], []

@@ -32,11 +32,14 @@ class BeforeRound:
         All that is known; it must not change any more.
     identity : str
         Of the programme.
+    wait : callable
+        Is called before anything is worked out, and returns when that may begin.
     """
 
-    def __init__(self, state: State, identity: str) -> None:
-        self.state, self._identity = state, identity
+    def __init__(self, state: State, identity: str, wait: Callable[[], None] = lambda: None) -> None:
+        self.state, self._identity, self._wait = state, identity, wait
         self._made: dict[tuple[object, ...], object] = {}
+        self._with_left: tuple[int, PartEstimates] | None = None
         self._lock = RLock()
 
     @property
@@ -61,8 +64,16 @@ class BeforeRound:
         row = int(np.searchsorted(enrolled, number))
         if row < len(enrolled) and enrolled[row] == number:
             return self._once(("estimates", place), partial(PartEstimates.of, self.state, place, enrolled))
-        with_them = np.union1d(enrolled, [number])
-        return self._once(("estimates", place, number), partial(PartEstimates.of, self.state, place, with_them))
+        return self._estimates_with(place, np.union1d(enrolled, [number]), number)
+
+    def _estimates_with(self, place: int, members: IntArray, number: int) -> PartEstimates:
+        """Return the estimates for a part and one who has left it; only the last ones are kept, as they are large."""
+        self._wait()
+        with self._lock:
+            if self._with_left is None or self._with_left[0] != number:
+                self._with_left = None
+                self._with_left = number, PartEstimates.of(self.state, place, members)
+            return self._with_left[1]
 
     def lottery(self, place: int, number: int, budget: int) -> Lottery | None:
         """Return the lottery by merit that says what is due, None for policies without merit."""
@@ -87,6 +98,7 @@ class BeforeRound:
         """Return what is made only once; whoever else asks for it meanwhile waits."""
         found = self._made.get(key, self)
         if found is self:
+            self._wait()
             with self._lock:
                 if key not in self._made:
                     self._made[key] = make()

@@ -16,6 +16,7 @@ from meritfair.programme.showing import report_words as words
 from meritfair.programme.showing.happenings import policy_words
 from meritfair.programme.showing.report import ProgrammeReport
 from meritfair.programme.showing.report_figure import shown_groups
+from meritfair.programme.showing.steering_words import answer_words, finding_words, steering_words
 
 _MOST_LOOKS = 200  # rounds that a chart shows
 _MOST_PEOPLE = 10
@@ -37,6 +38,9 @@ def board_words(report: ProgrammeReport) -> dict[str, list[str]]:
     return {
         "verdict": [shown.verdict],
         "evidence": words.evidence_words(shown),
+        "steering_answer": [answer_words(shown)],
+        "steering_findings": [finding_words(shown, each) for each in shown.steering.findings],
+        "steering": steering_words(shown),
         "accounts": [words.accounts_words(shown)],
         "waits": words.waits_words(shown),
         "overrides": words.override_details(shown),
@@ -50,7 +54,7 @@ def board_words(report: ProgrammeReport) -> dict[str, list[str]]:
 
 def board_values(report: ProgrammeReport) -> dict[str, Any]:
     """Return the numbers that pages show, as plain values: all of the report but single people, and curves."""
-    values = {name: value for name, value in report.to_dict().items() if name not in ("people", "verdict")}
+    values = {name: value for name, value in report.to_dict(people=False).items() if name != "verdict"}
     return values | {
         "has_groups": report.has_groups,
         "rates": _rates(report),

@@ -205,6 +205,8 @@ def differences(old: Settings, new: Settings) -> list[str]:
     what = [text for mine, other in zip(old.parts, new.parts, strict=True) for text in _differences(mine, other)]
     if old.rules != new.rules:
         what.append(_("rules: {old} → {new}").format(old=rules_text(old.rules), new=rules_text(new.rules)))
+    if old.source != new.source:
+        what.append(_("randomness: {old} → {new}").format(old=old.source, new=new.source))
     return what
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from meritfair.programme.showing.estimating import LEVEL, PartEstimates
 from meritfair.programme.state import State
 
 _DRAWS = 200
+_SURE = (1 + LEVEL) / 2  # part of the draws above 0
 _AT_ONCE = 2_000_000  # numbers drawn at a time
 _EDGE = 1e-12
 _SEED = 1
@@ -81,18 +83,30 @@ class Learned:
         return {**vars(self), "everyone": groups[0], "groups": groups[1:], "classes": classes}
 
 
-def learned_of(state: State, place: int, groups: Sequence[str], group: IntArray) -> Learned | None:
-    """Return what was learned of those who are enrolled in a part; None if nobody is, or none of them was ever reached.
+def learned_of(state: State, groups: Sequence[str], group: IntArray) -> Future[tuple[Learned, ...]]:
+    """Return what was learned of those who are enrolled, by part; parts in which nobody was ever reached are left out.
 
-    `group` says for each participant which of `groups` they belong to.
+    `group` says for each participant which of `groups` they belong to. Estimates are made at once; draws from the
+    posterior, which take longest, in a thread, so that other work can go on meanwhile.
     """
+    estimates = [_estimates(state, place) for place in range(len(state.settings.parts))]
+    pool = ThreadPoolExecutor(1, thread_name_prefix="meritfair")
+    try:
+        return pool.submit(lambda: tuple(_learned(each, groups, group) for each in estimates if each is not None))
+    finally:
+        pool.shutdown(wait=False)  # it ends when the work is done
+
+
+def _estimates(state: State, place: int) -> PartEstimates | None:
+    """Return the estimates for those who are enrolled in a part; None if none of them was ever reached."""
     members = np.flatnonzero(state.here & (state.part == place))
-    if not len(members):
-        return None
-    known = PartEstimates.of(state, place, members)
-    if not known.known.counts.visits[..., 1].any():
-        return None
-    own, sure = group[members], _above(known) >= (1 + LEVEL) / 2
+    known = PartEstimates.of(state, place, members) if len(members) else None
+    return known if known is not None and known.known.counts.visits[..., 1].any() else None
+
+
+def _learned(known: PartEstimates, groups: Sequence[str], group: IntArray) -> Learned:
+    """Return what was learned of the members of a part."""
+    own, sure = group[known.members], _gain(known)
     there = [k for k in range(len(groups)) if (own == k).any()]
     by_group = [_group(groups[k], known.benefit[own == k], sure[own == k]) for k in there] if len(groups) > 1 else []
     classes = _classes(known) if known.pooled else ()
@@ -100,13 +114,21 @@ def learned_of(state: State, place: int, groups: Sequence[str], group: IntArray)
     return Learned(known.part.name, known.pooled, float(known.worth.sum()), everyone, tuple(by_group), classes)
 
 
-def _above(known: PartEstimates) -> FloatArray:
-    """Return for each member the probability that their benefit is above 0, by draws from the posterior."""
-    above = np.zeros(len(known.members))
+def _gain(known: PartEstimates) -> BoolArray:
+    """Return for each member whether their interval lies above 0: their benefit is, in most draws from the posterior.
+
+    Who has too many draws that are not above 0 is settled, and nothing more is worked out of them.
+    """
+    above, settled, left = np.zeros(len(known.members)), np.zeros(len(known.members), np.bool_), _DRAWS
     chunk = max(1, _AT_ONCE // (4 * len(above)))
-    for drawn in known.posterior.in_chunks(np.random.default_rng(_SEED), _DRAWS, chunk):
-        above += (benefit(np.clip(drawn, _EDGE, 1 - _EDGE)) > 0).sum(axis=0)
-    return above / _DRAWS
+    for drawn in known.posterior.in_chunks(np.random.default_rng(_SEED), _DRAWS, chunk, settled):
+        left -= len(drawn)
+        rest = np.flatnonzero(~settled)
+        above[rest] += (benefit(np.clip(drawn[:, rest], _EDGE, 1 - _EDGE)) > 0).sum(axis=0)
+        settled |= (above + left) / _DRAWS < _SURE
+        if settled.all():
+            break
+    return np.asarray(above / _DRAWS >= _SURE)
 
 
 def _group(name: str, gains: FloatArray, sure: BoolArray) -> LearnedGroup:

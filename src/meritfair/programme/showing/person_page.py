@@ -9,6 +9,7 @@ import meritfair
 from meritfair.core.figures import new_figure
 from meritfair.core.pages import Drawing, Page, PageSection, PageTable, svg, write_page
 from meritfair.core.texts import printable, several
+from meritfair.programme.ledger.heads import short_code
 from meritfair.programme.showing.figure_parts import BLUE, ORANGE, accounts_axis
 from meritfair.programme.showing.person import PersonReport
 from meritfair.programme.showing.person_history import Correction, PersonRound
@@ -145,6 +146,7 @@ def _made_with(person: PersonReport) -> dict[str, str]:
         "number in the ledger": str(person.number),
         "as of": f"{person.time}, after round {person.round}",
         "head of the ledger": person.head,
+        "short code of the head": short_code(person.head),
         "how to check": "verify.py of an export checks the whole ledger; a proof checks the rows of this person alone",
         "meritfair": meritfair.__version__,
     }

@@ -27,6 +27,7 @@ from meritfair.programme.records import Records, draw_log, names_of, records, st
 from meritfair.programme.settings import Settings
 from meritfair.programme.showing.happenings import Happenings, plain_change
 from meritfair.programme.showing.learned import Learned, learned_of
+from meritfair.programme.showing.steering import Steering, steering_of
 from meritfair.programme.showing.tallying import Standings, Tally
 from meritfair.programme.showing.trial_tables import TrialTables, trial_tables
 from meritfair.programme.showing.waits import allowing_for
@@ -72,7 +73,7 @@ class ProgrammeReport:
     audit : Audit
         Whether the draws followed the chances.
     people, groups : Tally
-        Sums for everyone who was ever in a draw, and by group; one group of all if there are none.
+        Sums for everyone who was ever in a draw, and by group of these people; one group of all if nobody has one.
     numbers : ndarray of int
         In the ledger, of those in `people`.
     group : tuple of str
@@ -82,6 +83,10 @@ class ProgrammeReport:
     overrides : Overrides
     happened : Happenings
         Late reports, corrections, and changes of settings.
+    unchecked : int
+        Rounds that were drawn with public values that no program can check.
+    steering : Steering
+        Whether anyone could have steered the draws.
     missing : MissingStates
         How often states are missing after what.
     learned : tuple of Learned
@@ -114,6 +119,8 @@ class ProgrammeReport:
     standings: Standings
     overrides: Overrides
     happened: Happenings
+    unchecked: int
+    steering: Steering
     missing: MissingStates
     learned: tuple[Learned, ...]
     effect: Effect | None
@@ -153,8 +160,8 @@ class ProgrammeReport:
         """Return the places of people, those first who were drawn least often compared with what they were due."""
         return np.argsort(-(self.people.due - self.people.drawn), kind="stable")[:most]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain values."""
+    def to_dict(self, *, people: bool = True) -> dict[str, Any]:
+        """Return all of it as plain values; without a row for everyone if it is not wanted."""
         flat = ("name", "identity", "head", "time", "entries", "rounds", "enrolled", "away", "left", "erased", "alpha")
         return {
             "verdict": self.verdict,
@@ -164,7 +171,7 @@ class ProgrammeReport:
             "within_slack": self.within_slack,
             "total": self.total,
             "groups": self._groups(),
-            "people": self._people(),
+            **({"people": self._people()} if people else {}),
             "overrides": asdict(self.overrides),
             "late": {
                 "reported": self.happened.reported,
@@ -174,6 +181,8 @@ class ProgrammeReport:
             "corrections": {"number": self.happened.corrected, "by": self.happened.corrected_by},
             "noted_as_away_by": self.happened.away_by,
             "changes": [plain_change(each) for each in self.happened.changes],
+            "unchecked": self.unchecked,
+            "steering": self.steering.to_dict(),
             "missing": self.missing.to_dict(),
             "learned": [each.to_dict() for each in self.learned],
             "effect": None if self.effect is None else {"verdict": str(self.effect), "table": self.effect.table()},
@@ -184,14 +193,12 @@ class ProgrammeReport:
         }
 
     def _groups(self) -> list[dict[str, Any]]:
-        rows = self.groups.rows("group")
-        table = self.audit.groups
-        for row in rows if table is not None else []:
-            assert table is not None
-            place = table.names.index(row["group"])
-            row |= {name: float(vars(table)[name][place]) for name in ("low", "high")}
-            row |= {"flagged": bool(table.flagged[place])}
-        return rows
+        rows, table = self.groups.rows("group"), self.audit.groups
+        if table is None:
+            return rows
+        weighed = zip(table.low.tolist(), table.high.tolist(), table.flagged.tolist(), strict=True)
+        found = dict(zip(table.names, weighed, strict=True))
+        return [row | dict(zip(("low", "high", "flagged"), found[row["group"]], strict=True)) for row in rows]
 
     def _people(self) -> list[dict[str, Any]]:
         """Return a row for everyone, with account and wait."""
@@ -225,13 +232,14 @@ def report_of(work: Work, *, alpha: float = 0.05, verification: Verification | N
         raise InputError("there was no draw yet, so there is nothing to report on")
     happened = Happenings.of(work)
     names, (groups, group) = names_of(work), groups_of(work)
+    drawn_from = np.unique(group[found.number])  # a newcomer's group may not have been in a draw yet
     ended = np.full(len(found.number), state.summary.phase == CLOSED) | (found.round < state.summary.round)
-    there, place = np.unique(found.number), np.full(state.people, -1)
+    there, place = np.flatnonzero(np.bincount(found.number)), np.full(state.people, -1)
     place[there] = np.arange(len(there))
     slack = np.array(happened.slack)[found.round - 1, found.part]
-    log = state_log(work)
-    helps, why = _effect(log, len(groups) > 1)
-    learned = [learned_of(state, part, groups, group) for part in range(len(state.settings.parts))]
+    learned = learned_of(state, groups, group)
+    log = state_log(work, found, names)
+    helps, why = _effect(log, len(drawn_from) > 1)
     return ProgrammeReport(
         name=session.name,
         identity=session.identity,
@@ -245,16 +253,18 @@ def report_of(work: Work, *, alpha: float = 0.05, verification: Verification | N
         erased=len(happened.erased),
         settings=state.settings,
         alpha=level,
-        audit=audit(draw_log(work), level, fixed_budget=True, slack=_one_slack(slack)),
+        audit=audit(draw_log(work, found, names), level, fixed_budget=True, slack=_one_slack(slack)),
         people=Tally.of([names[number] for number in there], place, found, ended),
-        groups=Tally.of(groups, group, found, ended),
+        groups=Tally.of([groups[k] for k in drawn_from], np.searchsorted(drawn_from, group), found, ended),
         numbers=there,
         group=tuple(groups[group[number]] for number in there),
         standings=Standings.of(found, slack),
         overrides=_overrides(work, found, happened),
         happened=happened,
+        unchecked=state.summary.unchecked,
+        steering=steering_of(work, found),
         missing=missing_states(log),
-        learned=tuple(each for each in learned if each is not None),
+        learned=learned.result(),
         effect=helps,
         no_effect=why,
         trial=None if state.settings.trial is None else trial_tables(work, found, happened, ended),

@@ -8,10 +8,13 @@ import meritfair
 from meritfair.core.language import _
 from meritfair.core.pages import Page, PageSection, PageTable, write_page
 from meritfair.core.texts import printable
+from meritfair.programme.ledger.heads import short_code
 from meritfair.programme.showing import report_sections as sections
 from meritfair.programme.showing.happenings import policy_words, rules_text
 from meritfair.programme.showing.report import ProgrammeReport
 from meritfair.programme.showing.report_words import accounts_words
+from meritfair.programme.showing.steering import NOTHING
+from meritfair.programme.showing.steering_words import answer_words
 from meritfair.programme.showing.trial_page import trial_sections
 from meritfair.programme.showing.wording import day, percent, whole
 
@@ -26,6 +29,7 @@ def report_page(report: ProgrammeReport, *, people: bool = True) -> Page:
     shown = [
         sections.shares(report),
         sections.evidence(report, people=people),
+        sections.steered(report, people=people),
         sections.overrides(report),
         sections.data(report),
         sections.learned(report),
@@ -57,6 +61,8 @@ def _warnings(report: ProgrammeReport) -> list[str]:
         said.append(printable(str(report.verification)))
     if report.audit.overall.violated:
         said.append(_("The draws did not follow the chances that were stated. Find out why before the next draw."))
+    if report.steering.answer != NOTHING:
+        said.append(printable(answer_words(report)))
     if not report.within_slack:
         said.append(printable(accounts_words(report)))
     if report.effect is not None and report.effect.missing.differs:
@@ -101,10 +107,10 @@ def check_section(report: ProgrammeReport) -> PageSection:
         _("No verification was made for this report.") if found is None else str(found),
         _seeds(report.rounds, report.happened.public),
         _(
-            "The ledger has {entries} entries, and its head is {head}. Compare it with a head that was kept elsewhere. "
-            "Anyone can check an export with the verify.py that lies in it, which needs Python alone: that no entry "
-            "was changed, and that every draw follows from its chances and its seed."
-        ).format(entries=whole(report.entries), head=report.head),
+            "The ledger has {entries} entries, and its head is {head}, with the short code {code}. Compare it with a "
+            "head that was kept elsewhere. Anyone can check an export with the verify.py that lies in it, which needs "
+            "Python alone: that no entry was changed, and that every draw follows from its chances and its seed."
+        ).format(entries=whole(report.entries), head=report.head, code=short_code(report.head)),
     ]
     return PageSection(_("How to check this"), list(map(printable, said)))
 
@@ -117,10 +123,13 @@ def _seeds(rounds: int, public: int) -> str:
             "another draw."
         )
     if public == rounds:
-        return _("All draws used public randomness that did not exist when their chances were committed.")
+        return _(
+            "All draws used public randomness that did not exist when their chances were committed, together with the "
+            "secret whose hash is in the first entry."
+        )
     return _(
-        "{public} of {rounds} draws used public randomness, the others the secret whose hash is in the first entry: "
-        "nobody without it could foresee them, or try another draw."
+        "{public} of {rounds} draws used public randomness, together with the secret whose hash is in the first entry; "
+        "the others used that secret alone: nobody without it could foresee them, or try another draw."
     ).format(public=whole(public), rounds=whole(rounds))
 
 

@@ -15,6 +15,13 @@ from meritfair.effects.page import headings as effect_headings
 from meritfair.programme.showing import report_words as words
 from meritfair.programme.showing.report import ProgrammeReport
 from meritfair.programme.showing.report_figure import plot_effect, plot_evidence, plot_groups, plot_learned
+from meritfair.programme.showing.steering_words import (
+    answer_words,
+    finding_details,
+    listed_reasons,
+    names_of_users,
+    steering_words,
+)
 from meritfair.programme.showing.wording import evidence as evidence_text
 from meritfair.programme.showing.wording import percent, points, signed, whole
 from meritfair.programme.view import NO_GROUP
@@ -106,6 +113,42 @@ def _accounts(report: ProgrammeReport) -> list[PageTable]:
     ]
     headings = (_("person"), _("farthest"), _("now"))
     return [PageTable(_("Accounts that were farthest from even"), headings, rows)] if rows else []
+
+
+def steered(report: ProgrammeReport, *, people: bool = True) -> PageSection:
+    """Return whether anyone could have steered the draws: what is to be explained, by whom, and what was looked at."""
+    tables = _moved_by(report)
+    if people and report.steering.gains:
+        tables.append(_gains(report))
+    listed = [finding_details(report, each) for each in report.steering.findings]
+    said = [answer_words(report), *listed, *steering_words(report)]
+    return PageSection(_("Could anyone have steered this?"), list(map(printable, said)), None, tables)
+
+
+def _moved_by(report: ProgrammeReport) -> list[PageTable]:
+    rows = [
+        [
+            printable(names_of_users([each.by])),
+            whole(each.absences),
+            whole(each.people),
+            decimal(each.moved, 1),
+            printable(listed_reasons(each.reasons)),
+        ]
+        for each in report.steering.users
+    ]
+    headings = (_("by"), _("absences"), _("of people"), _("draws\nmoved"), _("reasons given"))
+    return [PageTable(_("Who entered absences, and how many draws they moved"), headings, rows)] if rows else []
+
+
+def _gains(report: ProgrammeReport) -> PageTable:
+    place = {int(number): k for k, number in enumerate(report.numbers)}
+    rows = [
+        [printable(report.people.names[place[each.number]]), signed(each.gain), decimal(each.given, 1)]
+        for each in report.steering.gains
+        if each.number in place
+    ]
+    headings = (_("person"), _("gained by\nabsences"), _("given\nin all"))
+    return PageTable(_("Largest gains by absences of others, in draws"), headings, rows)
 
 
 def overrides(report: ProgrammeReport) -> PageSection:

@@ -11,6 +11,7 @@ from meritfair.core.language import _, current, ngettext
 from meritfair.effects.report import Effect
 from meritfair.effects.sequence import LEAST
 from meritfair.programme.showing.report import ProgrammeReport
+from meritfair.programme.showing.steering_words import steering_clause
 from meritfair.programme.showing.wording import (
     draws,
     evidence,
@@ -32,7 +33,35 @@ _MOST_NAMES = 10
 
 def verdict_of(report: ProgrammeReport) -> str:
     """Return what was found, in a few sentences: what matters most first."""
-    return " ".join([*_ledger(report), _draws(report), accounts_words(report), overrides_words(report)])
+    return " ".join([*_ledger(report), first_sentence(report), accounts_words(report), overrides_words(report)])
+
+
+def first_sentence(report: ProgrammeReport) -> str:
+    """Return whether the draws were as stated, and whether anyone could have steered them: clauses of one sentence."""
+    steered = steering_clause(report)
+    if steered:
+        clauses = [_draws(report), steered] if report.audit.overall.violated else [steered, _fits()]
+    elif report.audit.overall.violated:
+        clauses = [_draws(report)]
+    else:
+        clauses = [_draws(report), _("nothing that could have steered them needs an explanation")]
+    return "; ".join([*clauses, *_unchecked(report)]) + "."
+
+
+def _unchecked(report: ProgrammeReport) -> list[str]:
+    """Return how many rounds rest on values that nobody has checked, as a clause."""
+    if not report.unchecked:
+        return []
+    said = ngettext(
+        "{n} of {rounds} rests on a public value that no program can check",
+        "{n} of {rounds} rest on public values that no program can check",
+        report.unchecked,
+    )
+    return [said.format(n=whole(report.unchecked), rounds=rounds(report.rounds))]
+
+
+def _fits() -> str:
+    return _("the draws fit the chances that were committed before each of them")
 
 
 def _ledger(report: ProgrammeReport) -> list[str]:
@@ -44,28 +73,29 @@ def _ledger(report: ProgrammeReport) -> list[str]:
 
 
 def _draws(report: ProgrammeReport) -> str:
+    """Return whether the draws followed their chances, as a clause."""
     evidence, certain = report.audit.overall, report.audit.certain
     values = {"draws": draws(int(report.total["drawn"])), "rounds": rounds(report.rounds)}
     if not evidence.violated:
         return _(
             "Nothing speaks against the {draws} of {rounds}: they fit the chances that were committed before each of "
-            "them."
+            "them"
         ).format(**values)
     if not certain:
         return _(
             "The {draws} of {rounds} did not follow the chances that were stated: since round {found} the evidence is "
-            "beyond what fair draws ever reach with a probability of more than {alpha}."
+            "beyond what fair draws ever reach with a probability of more than {alpha}"
         ).format(**values, found=evidence.found, alpha=percent(report.alpha))
     first = certain[0]
     said = (
         _(
             "The {draws} of {rounds} did not follow the chances that were stated: in round {round}, {who} was drawn "
-            "with a chance of 0."
+            "with a chance of 0"
         )
         if first.exposure == 0
         else _(
             "The {draws} of {rounds} did not follow the chances that were stated: in round {round}, {who} was not "
-            "drawn with a chance of 1."
+            "drawn with a chance of 1"
         )
     )
     return said.format(**values, round=first.round, who=first.arm)
@@ -77,7 +107,7 @@ def accounts_words(report: ProgrammeReport) -> str:
     far = int(np.abs(known.farthest).argmax())
     account = float(known.farthest[far])
     if abs(account) < _EVEN:
-        return _("In every round everyone was given the chance that they were due.")
+        return _("In every round everyone who was in the draw was given the chance that they were due.")
     largest = (_("{who} was {draws} behind") if account > 0 else _("{who} was {draws} ahead")).format(
         who=report.people.names[far], draws=draws(abs(account))
     )
@@ -87,7 +117,10 @@ def accounts_words(report: ProgrammeReport) -> str:
         return said.format(largest=largest)
     bound = _("its slack of {slack}").format(slack=draws(slacks.pop())) if len(slacks) == 1 else _("its slack")
     if report.within_slack:
-        said = _("Over time everyone was given what they were due: no account left {bound} (at most, {largest}).")
+        said = _(
+            "Over time everyone was given what they were due while they were in the draws: no account left {bound} (at "
+            "most, {largest})."
+        )
         return said.format(bound=bound, largest=largest)
     return _beyond(report, bound, largest)
 

@@ -12,7 +12,7 @@ from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.core.tables import rows_of
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.records import Records
-from meritfair.programme.showing.waits import in_rows, probabilities_of_waits, running_waits
+from meritfair.programme.showing.waits import RowLayout, probabilities_of_waits, running_waits
 
 _NEAR = 1e-6  # draws: as the audit allows for
 
@@ -56,7 +56,7 @@ class Tally:
         """Return the sums of records; `unit` says for each participant to whom of `names` they belong."""
         of_row, size = unit[found.number], len(names)
         drawn, action = found.drawn == 1, found.action
-        there = np.unique(found.number)
+        there = np.flatnonzero(np.bincount(found.number))
 
         def count(rows: BoolArray) -> IntArray:
             return np.bincount(of_row[rows], minlength=size)
@@ -119,23 +119,20 @@ class Standings:
     @classmethod
     def of(cls, found: Records, slack: FloatArray) -> Standings:
         """Return the standings; `slack` has a number for each record."""
-        number, steps = in_rows(found.number, found.due - found.chance, 0)
-        accounts = np.cumsum(steps, axis=1) / ONE
-        _, bounds = in_rows(found.number, slack, np.inf)
+        layout = RowLayout(found.number)
+        accounts = np.cumsum(layout.rows(found.due - found.chance, 0), axis=1) / ONE
+        bounds = layout.rows(slack, np.inf)
         far = np.abs(accounts).argmax(axis=1)[:, None]
         excess = (np.abs(accounts) - bounds).max(axis=1, initial=0.0)
-        _, chances = in_rows(found.number, found.given, 1.0)
-        _, drawn = in_rows(found.number, found.drawn == 1, True)
-        _, rounds = in_rows(found.number, found.round, 0)
-        runs = running_waits(drawn)
+        runs = running_waits(layout.rows(found.drawn == 1, True))
         end = runs.argmax(axis=1)[:, None]
         longest = np.take_along_axis(runs, end, 1)[:, 0]
         return cls(
-            number=number,
+            number=layout.who,
             account=accounts[:, -1],
             farthest=np.take_along_axis(accounts, far, 1)[:, 0],
             beyond=np.where(excess > _NEAR, excess, 0.0),
             wait=longest,
-            wait_end=np.where(longest > 0, np.take_along_axis(rounds, end, 1)[:, 0], 0),
-            probability=probabilities_of_waits(chances, longest),
+            wait_end=np.where(longest > 0, np.take_along_axis(layout.rows(found.round, 0), end, 1)[:, 0], 0),
+            probability=probabilities_of_waits(layout.rows(found.given, 1.0), longest),
         )

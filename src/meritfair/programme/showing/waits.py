@@ -135,24 +135,41 @@ def running_waits(drawn: BoolArray) -> IntArray:
     return np.asarray(place - last)
 
 
-def in_rows(people: IntArray, values: npt.NDArray[Any], fill: Any) -> tuple[IntArray, npt.NDArray[Any]]:
-    """Return who there is, and their values in a row for each, from the left; `fill` stands behind them.
+class RowLayout:
+    """Values of people as a row for each of them, from the left; of each, values stay in their order.
 
-    `people` are numbers in any order; of each, values stay in their order.
+    Parameters
+    ----------
+    people : ndarray of int
+        Whose each value is: numbers from 0, in any order.
+
+    Attributes
+    ----------
+    who : ndarray of int
+        Who there is, in order: the rows.
 
     Examples
     --------
-    >>> in_rows(np.array([7, 3, 7]), np.array([0.2, 0.5, 0.4]), 1.0)
+    >>> layout = RowLayout(np.array([7, 3, 7]))
+    >>> layout.who, layout.rows(np.array([0.2, 0.5, 0.4]), fill=1.0)
     (array([3, 7]), array([[0.5, 1. ],
            [0.2, 0.4]]))
     """
-    who, lengths = np.unique(people, return_counts=True)
-    order = np.argsort(people, kind="stable")
-    row = np.repeat(np.arange(len(who)), lengths)
-    column = np.arange(len(people)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    made = np.full((len(who), int(lengths.max(initial=0))), fill, values.dtype)
-    made[row, column] = values[order]
-    return who, made
+
+    def __init__(self, people: IntArray) -> None:
+        lengths = np.bincount(people)
+        self.who = np.flatnonzero(lengths)
+        lengths = lengths[self.who]
+        self._shape = len(self.who), int(lengths.max(initial=0))
+        self._order = np.argsort(people, kind="stable")
+        begins = np.arange(len(self.who)) * self._shape[1] - np.cumsum(lengths) + lengths
+        self._place = np.arange(len(people)) + np.repeat(begins, lengths)
+
+    def rows(self, values: npt.NDArray[Any], fill: Any) -> npt.NDArray[Any]:
+        """Return the values; `fill` stands behind those of who has fewer."""
+        made = np.full(self._shape[0] * self._shape[1], fill, values.dtype)
+        made[self._place] = values[self._order]
+        return made.reshape(self._shape)
 
 
 def allowing_for(probability: float, people: int) -> float:

@@ -7,34 +7,22 @@ at once do so one after the other. Of a token only its SHA-256 is here.
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple, dataclass, fields, replace
-from typing import Any, ClassVar, Self, TypeVar
+from dataclasses import astuple, dataclass, replace
+from typing import Any, ClassVar, TypeVar
 
 import sqlalchemy as sa
 
 from meritfair.core.errors import InputError
-from meritfair.programme.storage.schema import ACCESS, ACCESS_LOG, ACCESS_TOKEN, ACCESS_USER, check_texts, checksum
+from meritfair.programme.storage.checked_rows import CheckedRow
+from meritfair.programme.storage.schema import ACCESS, ACCESS_LOG, ACCESS_TOKEN, ACCESS_USER, check_texts
 from meritfair.programme.storage.store_errors import StoreError, damaged
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A row of a table, with a checksum in the database."""
+class _Row(CheckedRow):
+    """A row of a table about users."""
 
-    table: ClassVar[sa.Table]
     id: int
-
-    @classmethod
-    def of(cls, row: sa.RowMapping, where: str) -> Self:
-        """Return a row of the table, if it is as it was written."""
-        found = cls(**{each.name: row[each.name] for each in fields(cls)})
-        if found.columns()["checksum"] != row["checksum"]:
-            raise damaged(where, f"row {found.id} of {cls.table.name}")
-        return found
-
-    def columns(self) -> dict[str, Any]:
-        """Return all columns of the table."""
-        return {**asdict(self), "checksum": checksum(self.table.name, *astuple(self))}
 
 
 _R = TypeVar("_R", bound=_Row)
@@ -133,7 +121,7 @@ class AccessRows:
 
     def users(self) -> list[UserRow]:
         """Return all users, in the order in which they were made."""
-        return self._all(UserRow, self._counts.users)
+        return self._numbered(UserRow, self._counts.users)
 
     def user(self, number: int) -> UserRow:
         """Return the user of this id, who must be there."""
@@ -185,7 +173,7 @@ class AccessRows:
 
     def log(self) -> list[LogRow]:
         """Return what was done about users, from the first time to the last."""
-        return self._all(LogRow, self._counts.logged)
+        return self._numbered(LogRow, self._counts.logged)
 
     def add_log(self, time: str, done_by: str, kind: str, about: str, detail: str = "") -> None:
         """Note what is done about a user."""
@@ -208,6 +196,14 @@ class AccessRows:
         rows = [kind.of(each, self._where) for each in self._connection.execute(query).mappings()]
         if len(rows) != count:
             raise damaged(self._where, f"the table {kind.table.name}: there are {len(rows)} rows of {count}, which")
+        return rows
+
+    def _numbered(self, kind: type[_R], count: int) -> list[_R]:
+        """Return all rows of a table from which none is ever deleted, so that they are numbered without gaps."""
+        rows = self._all(kind, count)
+        for number, row in enumerate(rows, start=1):
+            if row.id != number:
+                raise damaged(self._where, f"the table {kind.table.name}: row {number} is missing, and so it")
         return rows
 
     def _insert(self, row: _Row) -> None:

@@ -1,7 +1,8 @@
 """Backups of a store, and back from them.
 
 A backup is one file: of SQLite a database like the store itself, of PostgreSQL a dump in its custom format. It is what
-the store was at one time, whoever writes meanwhile, and is put in place only after it was checked. Making one does not
+the store was at one time, whoever writes meanwhile, without what servers share for a while (long work, uploads that
+wait), and is put in place only after it was checked. Making one does not
 upgrade the store, so it can be made by the new version just before that does.
 
 A restore never overwrites anything: it fills a new file or an empty database, or puts a file that it replaces aside.
@@ -25,7 +26,7 @@ import sqlalchemy as sa
 from meritfair.core.errors import FileError, InputError
 from meritfair.core.storage import check_readable, naming, write_whole
 from meritfair.programme.storage import dumping
-from meritfair.programme.storage.copying import copy_file, open_file
+from meritfair.programme.storage.copying import copy_file, empty_temporary_tables, open_file
 from meritfair.programme.storage.database import Database, new_file
 from meritfair.programme.storage.looking import Head, heads_in, known_schema, looking
 from meritfair.programme.storage.schema import HEAD
@@ -124,6 +125,7 @@ def _back_up_file(database: Database, file: Path) -> tuple[str, tuple[Head, ...]
         copy_file(database.file, temporary, database.url)
         with looking(Database(str(temporary))) as connection:
             schema = known_schema(connection, database.url)
+        empty_temporary_tables(temporary, database.url)
         with _folder_beside(temporary) as folder:
             trial = folder / "trial.db"  # opening it as a store brings it up to date, which a backup is not for
             copy_file(temporary, trial, database.url)

@@ -1,21 +1,41 @@
-"""Rows of a programme in a store: how they are written, and what they must prove when they are read."""
+"""Rows of a store: how they are written, and what they must prove when they are read."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import sqlalchemy as sa
 
 from meritfair.core.errors import InputError
 from meritfair.programme.storage.schema import PROGRAMME, checksum
 from meritfair.programme.storage.store_errors import damaged
+from meritfair.programme.storage.store_settings import StoreCounts
 
 _LEVEL = 1  # of zlib: much faster than the default, and a little larger
+
+
+@dataclass(frozen=True)
+class CheckedRow:
+    """A row of a table that belongs to no programme, with a checksum in the database; its first column is its key."""
+
+    table: ClassVar[sa.Table]
+
+    @classmethod
+    def of(cls, row: sa.RowMapping, where: str) -> Self:
+        """Return a row of the table, if it is as it was written."""
+        found = cls(**{each.name: row[each.name] for each in fields(cls)})
+        if found.columns()["checksum"] != row["checksum"]:
+            raise damaged(where, f"row {astuple(found)[0]} of {cls.table.name}")
+        return found
+
+    def columns(self) -> dict[str, Any]:
+        """Return all columns of the table."""
+        return {**asdict(self), "checksum": checksum(self.table.name, *astuple(self))}
 
 
 @dataclass(frozen=True)
@@ -46,6 +66,15 @@ class ProgrammeRow:
         """Return all columns of the table."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**values, "checksum": checksum(*values.values())}
+
+
+def programme_rows(connection: sa.Connection, where: str, *, lock: bool = False) -> list[ProgrammeRow]:
+    """Return the rows of all programmes; nobody can make another if they are to be locked."""
+    count = StoreCounts.read(connection, where, lock=lock).programmes
+    rows = [ProgrammeRow.of(each, where) for each in connection.execute(sa.select(PROGRAMME)).mappings()]
+    if len(rows) != count:
+        raise damaged(where, f"the list of programmes: there are {len(rows)} of {count}, which")
+    return rows
 
 
 class CheckedRows:

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 from meritfair.programme.storage.database import Database
-from meritfair.programme.storage.schema import VERSIONS
+from meritfair.programme.storage.schema import TEMPORARY, VERSIONS
 from meritfair.programme.storage.store_errors import StoreError
 
 MAGIC = b"PGDMP"  # how a dump in the custom format begins
@@ -22,7 +22,8 @@ _SAME = ("--no-owner", "--no-privileges", "--no-comments")  # whoever restores i
 def dump(database: Database, snapshot: str, target: Path) -> None:
     """Write what a transaction sees that has exported a snapshot, and read the file again."""
     where = ("--format=custom", f"--snapshot={snapshot}", f"--file={target}", f"--dbname={database.url}")
-    _run("pg_dump", *_SAME, *where, subject=database.url, database=database)
+    left_out = (f"--exclude-table-data={table.name}" for table in TEMPORARY)
+    _run("pg_dump", *_SAME, *left_out, *where, subject=database.url, database=database)
     check_dump(target)
 
 

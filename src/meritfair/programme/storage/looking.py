@@ -7,17 +7,23 @@ examined, and a backup be made of it, before that.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
+from meritfair.programme.storage.access_rows import AccessRows
+from meritfair.programme.storage.checked_rows import programme_rows
 from meritfair.programme.storage.database import Database, sqlite_engine
-from meritfair.programme.storage.schema import ENTRY, PROGRAMME
+from meritfair.programme.storage.schema import ENTRY, HEAD, METADATA, PROGRAMME
+from meritfair.programme.storage.session import Session
 from meritfair.programme.storage.store_errors import StoreError, explaining
+from meritfair.programme.storage.store_settings import StoreSettings
 from meritfair.programme.storage.upgrading import is_newer, newer, schema_in
 
+_STEPS = 100_000  # of SQLite's machine, between two times that it tells that it is at work
 _LAST = 200  # entries of each programme whose times are looked at
 _SETTINGS = ("server_version", "server_encoding", "fsync", "full_page_writes")
 
@@ -60,6 +66,8 @@ class Look:
         Of all programmes.
     times : dict
         The times of the last entries of each programme, in order.
+    values : dict
+        The settings of the store, by name.
     """
 
     settings: dict[str, str]
@@ -67,6 +75,7 @@ class Look:
     damage: str
     heads: tuple[Head, ...]
     times: dict[str, tuple[str, ...]]
+    values: dict[str, str] = field(default_factory=dict)
 
 
 @contextmanager
@@ -83,15 +92,43 @@ def looking(database: Database) -> Iterator[sa.Connection]:
             yield connection
 
 
-def look_at(database: Database) -> Look:
-    """Look at a store that is there: what the database is, and how far its programmes are."""
+@contextmanager
+def looking_into(database: Database, name: str) -> Iterator[Session]:
+    """Open a programme to read it, whatever schema it is in."""
+    with looking(database) as connection:
+        row = next(each for each in programme_rows(connection, database.url) if each.name == name)
+        yield Session(connection, row, database.url, writable=False)
+
+
+def users_in(database: Database) -> tuple[int, int, list[str]]:
+    """Return how many users and rows of their log there are, and what is damaged of them, in words."""
+    with looking(database) as connection:
+        rows = AccessRows(connection, database.url, writable=False)
+        return rows.version.users, rows.version.logged, rows.problems()
+
+
+def look_at(database: Database, *, quick: bool = True, tell: Callable[[], None] = lambda: None) -> Look:
+    """Look at a store that is there: what the database is, and how far its programmes are.
+
+    Parameters
+    ----------
+    database : Database
+    quick : bool
+        Have SQLite check its pages alone; otherwise also its indices, and that rows refer to rows that are there.
+    tell : callable
+        Called now and then while it does so.
+    """
     with looking(database) as connection:
         settings = _settings(connection, database)
-        damage = _quick_check(connection) if database.is_sqlite else ""
+        damage = _damage(connection, quick, tell) if database.is_sqlite else ""
         schema = schema_in(connection) if not damage else None
         if schema is None or is_newer(schema):
             return Look(settings, schema, damage, (), {})
-        return Look(settings, schema, damage, heads_in(connection), _times(connection))
+        if schema == HEAD:
+            _check_columns(connection)
+        programme_rows(connection, database.url)
+        values = StoreSettings(connection, database.url).all()
+        return Look(settings, schema, damage, heads_in(connection), _times(connection), values)
 
 
 def known_schema(connection: sa.Connection, where: str) -> str:
@@ -109,7 +146,9 @@ def heads_in(connection: sa.Connection) -> tuple[Head, ...]:
     last = sa.and_(ENTRY.c.programme == PROGRAMME.c.id, ENTRY.c.seq == PROGRAMME.c.length - 1)
     query = sa.select(PROGRAMME.c.name, PROGRAMME.c.length, ENTRY.c.time, PROGRAMME.c.head)
     rows = connection.execute(query.select_from(PROGRAMME.outerjoin(ENTRY, last))).all()
-    return tuple(sorted((Head(name, n, time or "", head.hex()) for name, n, time, head in rows), key=lambda h: h.name))
+    return tuple(
+        sorted((Head(name, n, str(time or ""), head.hex()) for name, n, time, head in rows), key=lambda h: h.name)
+    )
 
 
 def _times(connection: sa.Connection) -> dict[str, tuple[str, ...]]:
@@ -117,7 +156,9 @@ def _times(connection: sa.Connection) -> dict[str, tuple[str, ...]]:
     programmes = connection.execute(sa.select(PROGRAMME.c.id, PROGRAMME.c.name, PROGRAMME.c.length)).all()
     query = sa.select(ENTRY.c.time).order_by(ENTRY.c.seq)
     return {
-        name: tuple(connection.execute(query.where(ENTRY.c.programme == row, ENTRY.c.seq >= length - _LAST)).scalars())
+        name: tuple(
+            map(str, connection.execute(query.where(ENTRY.c.programme == row, ENTRY.c.seq >= length - _LAST)).scalars())
+        )
         for row, name, length in programmes
     }
 
@@ -129,6 +170,18 @@ def _settings(connection: sa.Connection, database: Database) -> dict[str, str]:
     return {name: str(connection.exec_driver_sql(f"SHOW {name}").scalar()) for name in _SETTINGS}
 
 
-def _quick_check(connection: sa.Connection) -> str:
-    found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalars().all()
-    return "" if found == ["ok"] else " ".join(map(str, found))
+def _check_columns(connection: sa.Connection) -> None:
+    """Have the database name every column of this schema, also of tables that nobody reads here."""
+    for table in METADATA.sorted_tables:
+        connection.execute(sa.select(table).limit(0))
+
+
+def _damage(connection: sa.Connection, quick: bool, tell: Callable[[], None]) -> str:
+    """Return what SQLite finds wrong with its file, empty if nothing."""
+    driver: Any = connection.connection.driver_connection
+    driver.set_progress_handler(tell, _STEPS)
+    found = connection.exec_driver_sql(f"PRAGMA {'quick' if quick else 'integrity'}_check(1)").scalars().all()
+    if found != ["ok"]:
+        return " ".join(map(str, found))
+    lost = [] if quick else connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+    return f"a row of {lost[0][0]} refers to one of {lost[0][2]} that is not there" if lost else ""

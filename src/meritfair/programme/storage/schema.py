@@ -7,13 +7,18 @@ queried: *person*, *note*. *answer* has what requests with a key were answered.
 
 Users of a server are of the whole store: *access_user*, *access_token* (of which only the SHA-256 is kept) and
 *access_log*, what was changed about them, which triggers keep from being edited. *access* has how many rows there are
-of each; whoever changes one locks it.
+of each; whoever changes one locks it. Values of the store itself, such as the key by which its servers sign, are in
+*store_setting*.
+
+What servers on the store share for a while is in the tables `TEMPORARY`: *job* (long work), *upload* (files that wait
+until someone confirms them) and *temporary_part* (large data of both, in parts). Backups leave them out.
 
 No bit of what is read may have changed unnoticed, whoever changed it (a disk, a copy, an editor):
 
 - large data have their SHA-256, and rows a *checksum*: the CRC-32 of the programme's identity and their columns;
-- how many rows there are is in *programme*, and how many programmes in *store*, so that a row that cannot be found any
-  more is missed: where something is said *not* to be there, all rows of the table are read, checked and counted.
+- how many rows there are is in *programme*, and how many programmes and settings in *store*, so that a row that cannot
+  be found any more is missed: where something is said *not* to be there, all rows of the table are read, checked and
+  counted. Rows of temporary tables are not counted: what is lost is asked, or uploaded, again.
 
 The tables are made and changed by the scripts in ``migrations``; `HEAD` is the last of them.
 """
@@ -29,6 +34,7 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     ForeignKeyConstraint,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -39,7 +45,7 @@ from sqlalchemy import (
 
 from meritfair.core.errors import InputError
 
-HEAD = "2"
+HEAD = "1"
 VERSIONS = "meritfair_schema"  # the table with the number of the schema; others may use alembic in the same database
 METADATA = MetaData()
 
@@ -72,7 +78,14 @@ STORE = Table(
     "store",
     METADATA,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("programmes", Integer, nullable=False),
+    *_numbers("programmes", "settings"),
+    _checksum(),
+)
+STORE_SETTING = Table(
+    "store_setting",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    *_texts("value"),
     _checksum(),
 )
 PROGRAMME = Table(
@@ -185,6 +198,44 @@ ACCESS_TOKEN = Table(
     _checksum(),
 )
 ACCESS_LOG = Table("access_log", METADATA, _id(), *_texts("time", "done_by", "kind", "about", "detail"), _checksum())
+JOB = Table(
+    "job",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    *_texts("kind", "programme", "identity", "arguments", "askers"),
+    Column("asked", BigInteger, nullable=False),
+    Column("due", BigInteger, nullable=False),
+    *_texts("state", "head"),
+    *_numbers("entries", "done", "total"),
+    *_texts("words", "error", "file"),
+    *_numbers("tries"),
+    *_texts("worker"),
+    Column("lease", BigInteger, nullable=False),
+    Column("ended", BigInteger, nullable=False),
+    _checksum(),
+    Index("job_by_state", "state"),
+    Index("job_by_kind", "identity", "kind"),
+)
+UPLOAD = Table(
+    "upload",
+    METADATA,
+    Column("token", Text, primary_key=True),
+    *_texts("programme", "done_by", "kind", "name"),
+    *_numbers("round"),
+    *_texts("reason"),
+    Column("size", BigInteger, nullable=False),
+    Column("time", BigInteger, nullable=False),
+    _checksum(),
+)
+TEMPORARY_PART = Table(
+    "temporary_part",
+    METADATA,
+    Column("owner", Text, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+TEMPORARY = (JOB, UPLOAD, TEMPORARY_PART)
 
 
 def check_texts(texts: Sequence[str]) -> None:

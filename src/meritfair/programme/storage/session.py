@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -312,8 +312,15 @@ class Session(CheckedRows):
 
     def problems(self) -> list[str]:
         """Read everything; return the first damage of each kind, in words."""
+        return self._problems_of(self._read_ledger) + self.problems_beside()
+
+    def problems_beside(self) -> list[str]:
+        """Read all that is kept beside the ledger; return the first damage of each kind, in words."""
+        return self._problems_of(self._read_vectors, self.people, self.notes, self._read_answers)
+
+    def _problems_of(self, *parts: Callable[[], object]) -> list[str]:
         found = []
-        for part in (self._read_ledger, self._read_vectors, self.people, self.notes, self._read_answers):
+        for part in parts:
             try:
                 part()
             except StoreError as error:
@@ -321,8 +328,22 @@ class Session(CheckedRows):
         return found
 
     def _read_ledger(self) -> None:
-        for seq, _, _ in self.entries():
-            self.rows(seq)
+        tables = sum(self.rows(seq) is not None for seq, _, _ in self.entries())
+        self.check_counts(tables)
+
+    def check_counts(self, tables: int) -> None:
+        """Refuse a ledger with more rows in the database than it has entries, and tables of them."""
+        for table, count, what in ((ENTRY, self.length, "entries"), (ENTRY_ROWS, tables, "tables of entries")):
+            query = sa.select(sa.func.count()).select_from(table).where(table.c.programme == self._row.id)
+            found = self._connection.execute(query).scalar()
+            if found != count:
+                raise damaged(self._named, f"the list of its {what}: there are {found} of {count}, which")
+
+    def table_sizes(self) -> dict[int, int]:
+        """Return how many bytes the database has for the table of each entry that has one."""
+        query = sa.select(ENTRY_ROWS.c.seq, sa.func.length(ENTRY_ROWS.c.data))
+        found = self._connection.execute(query.where(ENTRY_ROWS.c.programme == self._row.id))
+        return {row.seq: row[1] for row in found}
 
     def _read_vectors(self) -> None:
         for name, number, _ in self._vector_keys():

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,14 +30,17 @@ from meritfair.core.errors import InputError
 from meritfair.core.storage import write_whole
 from meritfair.programme.storage.access_rows import AccessRows
 from meritfair.programme.storage.answered import AnsweredKeys
-from meritfair.programme.storage.checked_rows import ProgrammeRow
-from meritfair.programme.storage.copying import copy_file
+from meritfair.programme.storage.checked_rows import ProgrammeRow, programme_rows
+from meritfair.programme.storage.copying import copy_file, empty_temporary_tables
 from meritfair.programme.storage.database import Database
+from meritfair.programme.storage.names import check_name, folded
 from meritfair.programme.storage.people import Person as Person
-from meritfair.programme.storage.schema import HEAD, PROGRAMME, STORE, check_texts, checksum
+from meritfair.programme.storage.schema import HEAD, PROGRAMME, check_texts
 from meritfair.programme.storage.session import Session as Session
 from meritfair.programme.storage.store_errors import StoreError as StoreError
 from meritfair.programme.storage.store_errors import damaged, explaining
+from meritfair.programme.storage.store_settings import StoreCounts, StoreSettings
+from meritfair.programme.storage.temporary_rows import TemporaryRows
 from meritfair.programme.storage.upgrading import prepare, schema_in
 
 
@@ -85,23 +89,23 @@ class Store:
     def names(self) -> list[str]:
         """Return the names of all programmes, in order."""
         with self._database.transaction(writing=False) as connection:
-            return sorted(row.name for row in self._rows(connection))
+            return sorted(row.name for row in programme_rows(connection, self.url))
 
     @contextmanager
     def creating(self, name: str, identity: str, secret: bytes) -> Iterator[Session]:
         """Make a programme, with what is written in the session."""
-        if not name or not re.fullmatch("[0-9a-f]{32}", identity):
-            raise InputError(f"a programme has a name and an identity of 32 hex digits, got {name!r} and {identity!r}")
-        check_texts([name])
-        if name == "*" or "/" in name:
-            raise InputError(f"the name of a programme has no / and is not *, which stands for all, got {name!r}")
+        if not re.fullmatch("[0-9a-f]{32}", identity):
+            raise InputError(f"a programme has an identity of 32 hex digits, got {identity!r}")
+        name = check_name(name)
         with self._database.transaction(writing=True) as connection:
-            there = self._rows(connection, lock=True)
-            if any(row.name == name for row in there):
-                raise InputError(f"{self.url}: there is already a programme {name!r}")
+            there = programme_rows(connection, self.url, lock=True)
+            same = [row.name for row in there if folded(row.name) == folded(name)]
+            if same:
+                raise InputError(f"{self.url}: there is already a programme {same[0]!r}")
             row = ProgrammeRow(len(there) + 1, identity, name, secret)
             connection.execute(sa.insert(PROGRAMME).values(row.columns()))
-            connection.execute(sa.update(STORE).values(programmes=row.id, checksum=checksum(1, row.id)))
+            counts = StoreCounts.read(connection, self.url)
+            replace(counts, programmes=row.id).write(connection)
             session = Session(connection, row, self.url, writable=True)
             yield session
             session.finish()
@@ -128,15 +132,51 @@ class Store:
         with self._database.transaction(writing=writing) as connection:
             yield AccessRows(connection, self.url, writable=writing)
 
+    @contextmanager
+    def temporary(self, *, writing: bool = False) -> Iterator[TemporaryRows]:
+        """Open what servers share for a while; nobody else can change it meanwhile if it is for writing."""
+        with self._database.transaction(writing=writing) as connection:
+            yield TemporaryRows(connection, self.url, writable=writing)
+
+    def setting(self, name: str) -> str | None:
+        """Return a value of the store itself; None if it has none of this name."""
+        with self._database.transaction(writing=False) as connection:
+            return StoreSettings(connection, self.url).get(name)
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Keep a value of the store itself, in place of one of this name."""
+        with self._database.transaction(writing=True) as connection:
+            StoreSettings(connection, self.url, writable=True).put(name, value)
+
+    def setting_or_new(self, name: str, make: Callable[[], str]) -> str:
+        """Return a value of the store itself; if there is none, keep what `make` returns: all who ask get the same."""
+        found = self.setting(name)
+        if found is not None:
+            return found
+        with self._database.transaction(writing=True) as connection:
+            settings = StoreSettings(connection, self.url, writable=True)
+            found = settings.get(name)
+            if found is None:
+                settings.put(name, found := make())
+            return found
+
     def backup(self, path: str | PathLike[str]) -> None:
-        """Write a copy of an SQLite store, as it is at one time; others may write meanwhile."""
+        """Write a copy of an SQLite store, as it is at one time; others may write meanwhile.
+
+        It has no long work, and no uploads that wait.
+        """
         if not self._database.is_sqlite:
             raise InputError(f"{self.url}: a copy of a PostgreSQL database is made by its own pg_dump")
         target = Path(path)
         if target.exists() and target.samefile(self._database.file):
             raise InputError(f"a backup must be another file than the store, got {target}")
+
+        def write(temporary: Path) -> None:
+            copy_file(self._database.file, temporary, self.url)
+            empty_temporary_tables(temporary, self.url)
+
         with explaining(self.url):
-            write_whole(target, lambda temporary: copy_file(self._database.file, temporary, self.url), private=True)
+            write_whole(target, write, private=True)
 
     @contextmanager
     def still(self, folder: str | PathLike[str]) -> Iterator[Store]:
@@ -174,7 +214,7 @@ class Store:
                     found += session.problems()
             except StoreError as error:
                 found.append(str(error))
-        return found + self._problems_of_users()
+        return found + self._problems_of_users() + self._problems_of_settings() + self._problems_of_temporary()
 
     def _problems_of_users(self) -> list[str]:
         try:
@@ -182,6 +222,18 @@ class Store:
                 return rows.problems()
         except StoreError as error:
             return [str(error)]
+
+    def _problems_of_settings(self) -> list[str]:
+        try:
+            with self._database.transaction(writing=False) as connection:
+                StoreSettings(connection, self.url).all()
+        except StoreError as error:
+            return [str(error)]
+        return []
+
+    def _problems_of_temporary(self) -> list[str]:
+        with self.temporary() as rows:
+            return rows.problems()
 
     def is_current(self) -> bool:
         """Return whether the database can be reached and still has the schema that this version knows."""
@@ -198,19 +250,8 @@ class Store:
         found = connection.execute(query.with_for_update() if lock else query).mappings().one_or_none()
         if found is not None:
             return ProgrammeRow.of(found, self.url)
-        names = sorted(row.name for row in self._rows(connection, lock=lock))
+        names = sorted(row.name for row in programme_rows(connection, self.url, lock=lock))
         if name in names:
             raise damaged(self.url, f"the list of programmes at {name!r}")
         there = f"there are {', '.join(map(repr, names))}" if names else "there is none yet"
         raise InputError(f"{self.url}: there is no programme {name!r}; {there}")
-
-    def _rows(self, connection: sa.Connection, *, lock: bool = False) -> list[ProgrammeRow]:
-        """Return the rows of all programmes; nobody can make another if they are to be locked."""
-        query = sa.select(STORE.c.programmes, STORE.c.checksum).where(STORE.c.id == 1)
-        count = connection.execute(query.with_for_update() if lock else query).one_or_none()
-        if count is None or checksum(1, count[0]) != count[1]:
-            raise damaged(self.url, "the row of the store")
-        rows = [ProgrammeRow.of(each, self.url) for each in connection.execute(sa.select(PROGRAMME)).mappings()]
-        if len(rows) != count[0]:
-            raise damaged(self.url, f"the list of programmes: there are {len(rows)} of {count[0]}, which")
-        return rows

@@ -1,7 +1,8 @@
 """Long work: the audit, the effect, verifications, exports and what-ifs.
 
 Each is worked out once for each head of the ledger, in a process of its own. If it is not there yet, the answer is 202
-with the address of the job in ``Location``; asking again after ``Retry-After`` seconds gives the result.
+with the address of the job in ``Location``; asking again after ``Retry-After`` seconds gives the result. A user has few
+jobs at a time: 429 says that there are enough, and one of one's own can be cancelled.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import JSONResponse
 
 from meritfair.core.errors import MeritfairError
 from meritfair.core.json_values import finite
@@ -17,11 +18,13 @@ from meritfair.core.language import current
 from meritfair.programme.users import Role
 from meritfair.web.access import Auditor, Here, Viewer
 from meritfair.web.api.bodies import body
+from meritfair.web.api.openapi import problems
 from meritfair.web.api.request_models import Heads, WhatIfIn
 from meritfair.web.api.response_models import AuditOut, EffectOut, JobOut
 from meritfair.web.errors import MissingError
-from meritfair.web.job_files import MEDIA_TYPES, Job
+from meritfair.web.job_download import file_response
 from meritfair.web.job_kinds import ROLES
+from meritfair.web.job_table import MEDIA_TYPES, Job
 from meritfair.web.rendering import path
 
 router = APIRouter(prefix="/api/v1/programmes/{programme}", tags=["long work"])
@@ -48,7 +51,7 @@ class FailedError(MeritfairError):
 def audit(here: Viewer) -> Any:
     """Return for a board whether the programme was fair: due, given, drawn and reached, accounts, waits, effect.
 
-    Viewers are told sums only; auditors also which waits were the least likely, by number.
+    Viewers are told sums only; auditors also which waits were the least likely, and whom absences favoured, by number.
     """
     job = _ask(here, "report")
     return _answer(here, job) if job.result is None else _result(here, job)
@@ -93,6 +96,27 @@ def get_job(here: Viewer, job: JobId) -> Any:
     return _shown(here, _find(here, job))
 
 
+@router.post(
+    "/jobs/{job}/cancel",
+    operation_id="cancel_job",
+    summary="Cancel long work",
+    response_model=JobOut,
+    responses={409: {**problems(409)[409], "description": "It is over."}},
+)
+def cancel_job(here: Viewer, job: JobId) -> Any:
+    """Cancel long work that you have asked for; it goes on if others have asked for it, too.
+
+    Admins cancel it for all. What is over cannot be cancelled (409).
+    """
+    found = _find(here, job)
+    by = None if here.may(Role.ADMIN) else here.by
+    if not found.may_be_cancelled(by):
+        raise HTTPException(403, "only those who have asked for it, and admins, can cancel it")
+    if found.is_over:
+        raise HTTPException(409, f"it is {found.state}, so it cannot be cancelled")
+    return _shown(here, here.frame.jobs.cancel(found, by))
+
+
 @router.get(
     "/jobs/{job}/file",
     operation_id="get_job_file",
@@ -110,11 +134,13 @@ def get_job_file(here: Auditor, job: JobId) -> Response:
     found = _find(here, job)
     if not found.file:
         raise MissingError("this job has no file, or not yet")
-    return FileResponse(here.frame.jobs.path(found), filename=found.file, media_type=found.media_type)
+    return file_response(here, found, found.file)
 
 
 def _ask(here: Here, kind: str, arguments: dict[str, Any] | None = None) -> Job:
-    job = here.frame.jobs.ask(kind, here.name, arguments or {})
+    job = here.frame.jobs.ask(kind, here.name, arguments, by=here.by)
+    if job.state == "cancelled":  # whoever asks after that wants it
+        job = here.frame.jobs.ask(kind, here.name, arguments, by=here.by, again=True)
     if job.state == "failed":
         raise FailedError(job.error)
     return job
@@ -146,6 +172,12 @@ def _shown(here: Here, job: Job) -> dict[str, Any]:
     return {**{name: vars(job)[name] for name in names}, "result": result, "file": place}
 
 
+def _without_people(steering: dict[str, Any]) -> dict[str, Any]:
+    """Return whether draws could have been steered, without whom that is about."""
+    findings = [{**each, "people": []} for each in steering["findings"]]
+    return {**steering, "findings": findings, "gains": [], "losses": []}
+
+
 def _result(here: Here, job: Job) -> dict[str, Any]:
     """Return what came of a job, without what is about single participants if the caller may not see that."""
     found: dict[str, Any] = finite(job.result)
@@ -154,4 +186,5 @@ def _result(here: Here, job: Job) -> dict[str, Any]:
         found["verdict"] = " ".join(found["words"]["verdict"])
         if not here.may(Role.AUDITOR):
             found["waits"] = []  # each is that of one person
+            found["steering"] = _without_people(found["steering"])
     return found

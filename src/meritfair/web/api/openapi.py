@@ -31,8 +31,9 @@ _WORDS = {
     413: "The body is too large.",
     415: "The body is of another media type.",
     422: "Something in the request cannot be used; `errors` says what and where.",
-    429: "Too many wrong tokens; wait for `Retry-After` seconds.",
-    503: "The database cannot be used now.",
+    429: "Too many wrong tokens, or too much long work at once; wait for `Retry-After` seconds.",
+    503: "The database cannot be used now, or much is being worked out for others; wait for `Retry-After` seconds.",
+    507: "There is no space left on the server; nothing was saved.",
 }
 _ETAG = {
     "ETag": {"description": "Stands for this answer; it begins with the head.", "schema": {"type": "string"}},
@@ -114,7 +115,7 @@ def _complete(operation: dict[str, Any], needed: list[Any]) -> None:
             answers["200"].setdefault("headers", {}).update(_ETAG)
         if isinstance(each, ReadsBody):
             operation["requestBody"] = _body(each)
-            statuses |= {413, 415, 422}
+            statuses |= {413, 415, 422, 507}
     answers.pop("422", None)
     for status, said in problems(*sorted(statuses)).items():
         answers.setdefault(str(status), said)

@@ -13,7 +13,7 @@ from meritfair.programme.listing import PeopleQuery, PersonLine
 from meritfair.programme.users import Role
 from meritfair.web.api.bodies import CsvBody, body, locating
 from meritfair.web.api.dependencies import Reading, Writing, check_number, reads, writes
-from meritfair.web.api.request_models import Enrolments, Ids
+from meritfair.web.api.request_models import Enrolments, Ids, TakenOut
 from meritfair.web.api.response_models import (
     AccountPage,
     ParticipantOut,
@@ -34,6 +34,7 @@ Number = Annotated[int, Path(ge=0, le=_BIG, description="The participant's numbe
 Offset = Annotated[int, Query(ge=0, le=_BIG, description="How many are left out before the page.")]
 Limit = Annotated[int, Query(ge=1, le=_MOST, description="How many are on the page at most.")]
 _Filter = Annotated[str, Query(max_length=200)]
+Why = Annotated[str, Query(max_length=1000, description="With a CSV body: why.")]
 _Sort = Literal["id", "number", "account", "drawn", "last_drawn", "state"]
 
 
@@ -84,18 +85,24 @@ def get_participant(reading: Annotated[Reading, reads(Role.AUDITOR)], number: Nu
 
 @router.post("/participants/withdraw", operation_id="withdraw_participants", summary="Let participants leave")
 def withdraw_participants(
-    writing: Annotated[Writing, writes(Role.COORDINATOR)], given: Annotated[Ids | CsvBody, body(Ids, csv=CSV_IDS)]
+    writing: Annotated[Writing, writes(Role.COORDINATOR)],
+    given: Annotated[TakenOut | CsvBody, body(TakenOut, csv=CSV_IDS)],
+    reason: Why = "",
 ) -> ReceiptOut:
-    """Let participants leave; what is known of them stays, for when they come back."""
-    return _with_ids(given, lambda ids: writing.programme.withdraw(ids, **writing.once))
+    """Let participants leave; what is known of them stays, for when they come back. Many need a reason."""
+    why = _why(given, reason)
+    return _with_ids(given, lambda ids: writing.programme.withdraw(ids, reason=why, **writing.once))
 
 
 @router.post("/participants/away", operation_id="mark_away", summary="Note that participants are away")
 def mark_away(
-    writing: Annotated[Writing, writes(Role.COORDINATOR)], given: Annotated[Ids | CsvBody, body(Ids, csv=CSV_IDS)]
+    writing: Annotated[Writing, writes(Role.COORDINATOR)],
+    given: Annotated[TakenOut | CsvBody, body(TakenOut, csv=CSV_IDS)],
+    reason: Why = "",
 ) -> ReceiptOut:
-    """Note that participants cannot be drawn for now."""
-    return _with_ids(given, lambda ids: writing.programme.away(ids, **writing.once))
+    """Note that participants cannot be drawn for now. Many need a reason."""
+    why = _why(given, reason)
+    return _with_ids(given, lambda ids: writing.programme.away(ids, reason=why, **writing.once))
 
 
 @router.post("/participants/back", operation_id="mark_back", summary="Note that participants are back")
@@ -179,6 +186,11 @@ def _people(given: Enrolments) -> People:
     said = {name: [vars(each)[name] for each in people] for name in ("group", "staff")}
     groups, staff = (values if any(each is not None for each in values) else None for values in said.values())
     return People([each.id for each in people], groups, staff, columns)
+
+
+def _why(given: TakenOut | CsvBody, reason: str) -> str:
+    """Return why people are taken out: from the body or, if that is a file, from the query."""
+    return given.reason if isinstance(given, TakenOut) else reason
 
 
 def _with_ids(given: Ids | CsvBody, do: Any) -> ReceiptOut:

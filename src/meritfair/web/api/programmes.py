@@ -10,11 +10,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Response
 
 from meritfair.core.errors import InputError
-from meritfair.core.texts import printable
 from meritfair.model.rules import Rules
 from meritfair.programme.programme import Programme
 from meritfair.programme.reporting import Receipt
 from meritfair.programme.settings import FLOOR, RECOMMENDED, Part, Settings, Trial
+from meritfair.programme.storage.names import check_name
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, Someone
 from meritfair.web.api.bodies import body
@@ -50,7 +50,7 @@ def create_programme(
     Records from before, and the file of a trial's protocol, are for the command line; a trial is given the hash of it.
     """
     here, key = asked
-    name = _check_name(given.name)
+    name = check_name(given.name)
     made = Programme(here.frame.store, name).create(**_settings(given), by=here.by, key=key)
     response.headers["Location"] = path("api", "v1", "programmes", name)
     return ReceiptOut.model_validate(made)
@@ -72,10 +72,11 @@ def change_settings(
     writing: Annotated[Writing, writes(Role.ADMIN)], given: Annotated[SettingsChange, body(SettingsChange)]
 ) -> ReceiptOut:
     """Change settings from the next round on; in a trial those of one arm. It needs a reason."""
-    if all(each is None for each in (given.budget, given.policy, given.floor, given.rules)):
-        raise InputError("say what changes: budget, policy, floor or rules")
+    if all(each is None for each in (given.budget, given.policy, given.floor, given.rules, given.source)):
+        raise InputError("say what changes: budget, policy, floor, rules or source")
     rules = None if given.rules is None else _rules(given.rules, writing.here.look().settings.rules)
     changed: dict[str, Any] = {"budget": given.budget, "policy": given.policy, "floor": given.floor, "rules": rules}
+    changed["source"] = given.source
     return _shown(writing.programme.change(**changed, part=given.part, reason=given.reason, **writing.once))
 
 
@@ -96,13 +97,6 @@ def _shown(receipt: Receipt) -> ReceiptOut:
     return ReceiptOut.model_validate(receipt)
 
 
-def _check_name(name: str) -> str:
-    """Return the name of a new programme, if an address can have it."""
-    if not name.strip(" .") or printable(name) != name:
-        raise InputError(f"the name of a programme has 1 to 100 printable characters, not only dots, got {name!r}")
-    return name
-
-
 def _rules(given: RulesIn | None, old: Rules) -> Rules:
     return old if given is None else dataclasses.replace(old, **given.model_dump(exclude_none=True))
 
@@ -110,7 +104,7 @@ def _rules(given: RulesIn | None, old: Rules) -> Rules:
 def _settings(given: NewProgramme) -> dict[str, Any]:
     """Return what `Programme.create` is told."""
     shared: dict[str, Any] = {"features": given.features, "forget": given.forget, "pseudonymise": given.pseudonymise}
-    shared |= {"rules": _rules(given.rules, Rules())}
+    shared |= {"rules": _rules(given.rules, Rules()), "source": given.source}
     if given.trial is not None:
         if any(each is not None for each in (given.budget, given.policy, given.floor)):
             raise InputError("in a trial each arm has its own budget, policy and floor")

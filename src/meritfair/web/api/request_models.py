@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 MOST_ROWS = 1_000_000
+_HEAD = "^([0-9a-f]{12,64}|[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4})$"  # whole, or a short code
 _LONGEST = 200  # characters of an id or a name
 
 Bit = Annotated[int, Field(ge=0, le=1)]
@@ -27,6 +28,7 @@ Reason = Annotated[
         description="Why; it is kept in the ledger, so name no participant.",
     ),
 ]
+WhyOut = Annotated[str, Field(max_length=1000)]
 Policy = Annotated[
     str,
     Field(
@@ -79,6 +81,16 @@ class TrialIn(RequestModel):
     strata: Annotated[list[Text], Field(max_length=100)] = Field(default_factory=list)
 
 
+Source = Annotated[
+    str,
+    Field(
+        max_length=300,
+        description="Public randomness that no draw is made without: `drand`, `drand after 60 minutes`, or the name of "
+        "another source, such as a lottery; `secret`: none.",
+    ),
+]
+
+
 class NewProgramme(RequestModel):
     """A programme to be created."""
 
@@ -97,6 +109,7 @@ class NewProgramme(RequestModel):
     )
     pseudonymise: bool = Field(False, description="Whether pseudonyms are kept instead of ids.")
     trial: TrialIn | None = None
+    source: Source = "secret"
 
 
 class SettingsChange(RequestModel):
@@ -108,6 +121,7 @@ class SettingsChange(RequestModel):
     policy: Policy | None = None
     floor: Floor | None = None
     rules: RulesIn | None = None
+    source: Source | None = None
     part: Text = Field("", description="In a trial: of which arm.")
     reason: Reason
 
@@ -139,6 +153,18 @@ class Ids(RequestModel):
     ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_ROWS)]
 
 
+class TakenOut(Ids):
+    """Some participants who cannot be drawn from now on, and why."""
+
+    model_config = _example({"ids": ["Ada", "Bo"], "reason": "the ward is closed"})
+
+    reason: WhyOut = Field(
+        "",
+        description="Needed once more than a tenth of those enrolled (and more than 3) are taken out between two "
+        "draws, or so many that fewer than twice the budget are left. The ledger keeps it.",
+    )
+
+
 class StateIn(RequestModel):
     """The state of someone that is observed now, before a draw."""
 
@@ -160,10 +186,15 @@ class DrawIn(RequestModel):
     away: Annotated[list[Id], Field(max_length=MOST_ROWS)] = Field(
         default_factory=list, description="Those who cannot be drawn from now on, until they are back."
     )
-    source: Annotated[str, Field(max_length=1000)] | None = Field(
-        None, description="A public source of randomness that has a value later, such as `drand quicknet round 12345`."
+    value: Annotated[str, Field(max_length=10_000)] | None = Field(
+        None,
+        description="If the programme has a public source of randomness: the value that the committed round waits for; "
+        "of drand, the signature of the round.",
     )
-    value: Annotated[str, Field(max_length=10_000)] | None = Field(None, description="The value of that source.")
+    reason: WhyOut = Field(
+        "",
+        description="Why the budget is not that of the settings, or why so many are away. The ledger keeps it.",
+    )
 
 
 class OutcomeIn(RequestModel):
@@ -206,11 +237,9 @@ class CorrectionsIn(RequestModel):
 
 
 class Heads(RequestModel):
-    """Heads that were published before; each must be in the ledger."""
+    """Heads that were kept elsewhere, or short codes of at least 12 digits; each must be in the ledger."""
 
-    heads: Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{64}$")]], Field(max_length=1000)] = Field(
-        default_factory=list
-    )
+    heads: Annotated[list[Annotated[str, Field(pattern=_HEAD)]], Field(max_length=1000)] = Field(default_factory=list)
 
 
 class WhatIfIn(RequestModel):

@@ -48,6 +48,7 @@ class ReceiptOut(ResponseModel):
     overrides: int = Field(description="How many were reached without being drawn.")
     entries: int = Field(description="How many entries were added to the ledger.")
     head: str = Field(description="The hash of the last entry. Keep it elsewhere.")
+    warning: str = Field(description="What was noticed, such as a clock that is behind; empty if nothing was.")
 
 
 class ProgrammeLine(ResponseModel):
@@ -103,6 +104,7 @@ class SettingsOut(ResponseModel):
     forget: float
     features: list[str]
     trial: TrialOut | None
+    source: str = Field(description="Where draws take their randomness from beside the secret; `secret`: nowhere.")
 
 
 class ProgrammeOut(ResponseModel):
@@ -125,6 +127,7 @@ class ProgrammeOut(ResponseModel):
     states: int = Field(description="In the last round: of how many participants the state after it is known.")
     overdue: int = Field(description="Of the rounds before: how many draws have no report.")
     largest_account: float
+    unchecked: int = Field(description="Draws on public values that no program can check.")
     next_step: str = Field(description="What to do next, in words.")
     settings: SettingsOut
 
@@ -315,8 +318,11 @@ class RoundOut(ResponseModel):
     away: int
     commitment: str
     seed: str
-    source: str
+    source: str = Field(description="The public source whose value it waits for or was drawn with; empty if none.")
+    address: str = Field(description="Where that value is published; empty if that is not known.")
+    appears: str = Field(description="From when on it is published; empty if that is not known.")
     time: str
+    warning: str = Field(description="What was noticed, such as a clock that is behind; empty if nothing was.")
     head: str
     outcomes: list[OutcomeOut] = Field(description="Of those drawn, and of those reached without being drawn.")
 
@@ -358,7 +364,7 @@ class JobOut(ResponseModel):
     id: str
     kind: str
     head: str = Field(description="As of which entry it is worked out.")
-    state: Literal["waiting", "running", "done", "failed"]
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
     done: int
     total: int
     words: str
@@ -390,6 +396,11 @@ class AuditOut(BaseModel):
     within_slack: bool
     total: dict[str, float]
     groups: list[dict[str, Any]]
+    unchecked: int = Field(description="Rounds that were drawn with public values that no program can check.")
+    steering: dict[str, Any] = Field(
+        description="Whether anyone could have steered the draws: `answer` is nothing, explain or not-chance, and "
+        "`findings` are what needs an explanation, with rounds, time, who entered it and which reasons were given."
+    )
     waits: list[dict[str, Any]] = Field(description="Those that were least likely, for auditors; none for viewers.")
     words: dict[str, list[str]] = Field(description="All of it in plain words, by what they are about.")
 

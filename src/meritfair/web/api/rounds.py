@@ -148,7 +148,7 @@ def _check_round(snapshot: Snapshot, number: int) -> None:
 def _asked(given: models.DrawIn | CsvBody) -> dict[str, Any]:
     if isinstance(given, CsvBody):
         return {}
-    return {"budget": given.budget, "away": given.away, "source": given.source, "value": given.value}
+    return {"budget": given.budget, "away": given.away, "value": given.value, "reason": given.reason}
 
 
 def _with_states(given: models.DrawIn | CsvBody, do: Callable[[Outcomes | None], Round]) -> Round:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from meritfair.core.language import _, current
 from meritfair.core.texts import to_spreadsheet
 from meritfair.programme.reading import Snapshot
+from meritfair.programme.showing.steering_words import listed_reasons, listed_rounds, names_of_users
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, Viewer
 from meritfair.web.charts import Chart, Curve
@@ -60,7 +61,7 @@ def groups_csv(here: Viewer) -> Response:
 @router.post("/p/{programme}/fairness/board")
 def make_board(here: Viewer) -> Response:
     """Have the page for the board written."""
-    here.frame.jobs.ask("board", here.name, {"language": current().code}, again=True)
+    here.frame.jobs.ask("board", here.name, {"language": current().code}, by=here.by, again=True)
     return go(here, "p", here.name, "fairness")
 
 
@@ -69,7 +70,9 @@ def _values(here: Here, look: Snapshot, work: LatestResult) -> dict[str, Any]:
     return {
         "found": result,
         "words": work.words(),
+        "listed_reasons": listed_reasons,
         "waits": _waits(here, look, result),
+        "findings": _findings(here, look, result, work.words()),
         "charts": {
             "groups": groups_chart(result),
             "accounts": accounts_chart(result),
@@ -85,6 +88,16 @@ def _waits(here: Here, look: Snapshot, found: dict[str, Any]) -> list[dict[str, 
         return []
     ids = look.ids([row["number"] for row in found["waits"]])
     return [{**row, "id": ids[row["number"]]} for row in found["waits"]]
+
+
+def _findings(here: Here, look: Snapshot, found: dict[str, Any], words: dict[str, list[str]]) -> list[dict[str, Any]]:
+    """Return what needs an explanation; whom it is about only for those who may see single people."""
+    made = []
+    for row, text in zip(found["steering"]["findings"], words["steering_findings"], strict=True):
+        ids = look.ids(row["people"]) if here.may(Role.AUDITOR) else {}
+        cells = {"rounds": listed_rounds(row["rounds"]), "by": names_of_users(row["by"])}
+        made.append({**row, **cells, "what": text, "reasons": listed_reasons(row["reasons"]), "ids": ids})
+    return made
 
 
 def groups_chart(found: dict[str, Any]) -> Chart:

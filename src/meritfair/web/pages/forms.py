@@ -11,6 +11,7 @@ from meritfair.core.errors import InputError
 from meritfair.core.language import _
 
 Text = Annotated[str, Form(max_length=2000)]
+Lines = Annotated[str, Form(max_length=100_000)]
 _MOST_DIGITS = 9
 
 

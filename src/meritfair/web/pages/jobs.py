@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, HTTPException
-from fastapi.responses import FileResponse
 from starlette.responses import Response
 
 from meritfair.core.language import _, current
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, Viewer
-from meritfair.web.job_files import Job
+from meritfair.web.job_download import file_response
 from meritfair.web.job_kinds import ROLES
+from meritfair.web.job_table import Job
 from meritfair.web.pages.responses import is_htmx
 from meritfair.web.pages.whatif import whatif_chart
+from meritfair.web.quota import QuotaError
 from meritfair.web.rendering import part
 
 router = APIRouter()
@@ -30,17 +31,20 @@ class LatestResult:
 
     Attributes
     ----------
-    job : Job
-        What was asked, as far as it is.
+    job : Job or None
+        What was asked, as far as it is; None if there is no room for it now.
     found : Job or None
         The newest result that there is.
     behind : int
         How many entries the ledger has beyond those that it is about.
+    busy : str
+        Why there is no room.
     """
 
-    job: Job
+    job: Job | None
     found: Job | None
     behind: int
+    busy: str = ""
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -60,9 +64,14 @@ def work_of(here: Here, kind: str, arguments: dict[str, Any] | None = None) -> L
     now = kind == "report" and people * look.status.round <= _SMALL
     found = jobs.latest(kind, here.name, arguments)
     recent = found is not None and time.time() - found.ended < _FRESH and "fresh" not in here.request.query_params
-    job = found if found is not None and recent and not now else jobs.ask(kind, here.name, arguments, now=now)
-    found = job if job.state == "done" else found
-    return LatestResult(job, found, 0 if found is None else max(0, look.entries - found.entries))
+    job, busy = found, ""
+    if found is None or (found.head != look.head and (now or not recent)):
+        try:
+            job = jobs.ask(kind, here.name, arguments, by=here.by, now=now)
+        except QuotaError as error:
+            job, busy = None, str(error)
+    found = job if job is not None and job.state == "done" else found
+    return LatestResult(job, found, 0 if found is None else max(0, look.entries - found.entries), busy)
 
 
 @router.get("/p/{programme}/jobs/{job}")
@@ -79,20 +88,29 @@ def show_job(here: Viewer, job: str, stale: bool = False) -> Response:
 def download(here: Viewer, job: str) -> Response:
     """Hand out the file that a job has made."""
     found = _job(here, job)
-    file = here.frame.jobs.path(found)
-    if found.state != "done" or not found.file or not file.exists():
+    if found.state != "done" or not found.file:
         raise HTTPException(404, _("there is no such file, or it was deleted: have it made again"))
     if found.kind == "report" and not here.may(Role.AUDITOR):
         raise HTTPException(403, _("this needs the role auditor: it has a row for everyone"))
-    return FileResponse(file, media_type=found.media_type, filename=f"{here.name}-{file.name}")
+    return file_response(here, found, f"{here.name}-{found.file}")
 
 
 @router.post("/p/{programme}/jobs/{job}/again")
 def again(here: Viewer, job: str) -> Response:
-    """Try once more what has failed."""
+    """Try once more what has failed or was cancelled."""
     found = _job(here, job)
-    made = here.frame.jobs.ask(found.kind, here.name, found.arguments, again=True)
+    made = here.frame.jobs.ask(found.kind, here.name, found.arguments, by=here.by, again=True)
     return part(here, "parts/job.html", job=made, stale=False, whatif_chart=whatif_chart)
+
+
+@router.post("/p/{programme}/jobs/{job}/cancel")
+def cancel(here: Viewer, job: str) -> Response:
+    """Cancel what one has asked for, or as an admin what anyone has."""
+    found, by = _job(here, job), None if here.may(Role.ADMIN) else here.by
+    if not found.may_be_cancelled(by):
+        raise HTTPException(403, _("only those who have asked for this, and admins, can cancel it"))
+    left = here.frame.jobs.cancel(found, by)
+    return part(here, "parts/job.html", job=left, stale=False, whatif_chart=whatif_chart)
 
 
 def _job(here: Here, id_: str) -> Job:

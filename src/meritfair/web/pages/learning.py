@@ -13,8 +13,8 @@ from meritfair.core.errors import InputError
 from meritfair.core.language import _
 from meritfair.web.access import Here, Viewer
 from meritfair.web.charts import Chart, Curve
-from meritfair.web.job_files import Job
 from meritfair.web.job_kinds import MOST_ROUNDS
+from meritfair.web.job_table import Job
 from meritfair.web.pages.fairness import is_drawn
 from meritfair.web.pages.jobs import work_of
 from meritfair.web.pages.whatif import whatif_chart
@@ -63,7 +63,7 @@ def _asked(here: Here, budgets: str, rounds: int, extrapolate: bool) -> tuple[Jo
         return None, ""
     try:
         arguments = {"budgets": budgets_of(budgets), "rounds": rounds, "extrapolate": extrapolate}
-        return here.frame.jobs.ask("whatif", here.name, arguments), ""
+        return here.frame.jobs.ask("whatif", here.name, arguments, by=here.by), ""
     except InputError as error:
         return None, str(error)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -11,16 +10,18 @@ from starlette.responses import Response
 
 from meritfair.core.errors import InputError
 from meritfair.core.language import _
+from meritfair.programme.ledger.heads import check_head, read_heads
 from meritfair.programme.reading import EntryLine, Snapshot
 from meritfair.programme.users import Role
 from meritfair.web.access import Auditor, Viewer
-from meritfair.web.pages.forms import Text
+from meritfair.web.pages.forms import Lines
 from meritfair.web.pages.responses import go
-from meritfair.web.rendering import page
+from meritfair.web.rendering import number, page
 
 router = APIRouter()
 PAGE = 25
 _AT_ONCE = 1000
+_MOST_HEADS = 1000
 
 
 @dataclass(frozen=True)
@@ -63,17 +64,29 @@ def show_ledger(
 
 
 @router.post("/p/{programme}/ledger/verify")
-def verify(here: Auditor, head: Text = "") -> Response:
-    """Have the whole ledger checked, and that it holds a head that was kept."""
-    heads = [_check_head(head)] if head.strip() else []
-    here.frame.jobs.ask("verify", here.name, {"heads": heads}, again=True)
+def verify(here: Auditor, heads: Lines = "") -> Response:
+    """Have the whole ledger checked, and that it holds heads that were kept."""
+    here.frame.jobs.ask("verify", here.name, {"heads": _heads_in(here.look(), heads)}, by=here.by, again=True)
     return go(here, "p", here.name, "ledger")
+
+
+def _heads_in(look: Snapshot, text: str) -> list[str]:
+    """Return the heads that someone has pasted."""
+    try:
+        found = read_heads(text, look.identity, _("what was entered"))
+    except InputError as error:
+        raise InputError(_("These are not heads: {problem}").format(problem=error)) from None
+    if text.strip() and not found:
+        raise InputError(_("None of these heads is one of this programme."))
+    if len(found) > _MOST_HEADS:
+        raise InputError(_("At most {n} heads can be compared at once.").format(n=number(_MOST_HEADS)))
+    return found
 
 
 @router.post("/p/{programme}/ledger/export")
 def export(here: Auditor) -> Response:
     """Have an anonymous export made."""
-    here.frame.jobs.ask("export", here.name, again=True)
+    here.frame.jobs.ask("export", here.name, by=here.by, again=True)
     return go(here, "p", here.name, "ledger")
 
 
@@ -82,17 +95,18 @@ def find_head(look: Snapshot, text: str) -> Kept:
     head = _check_head(text)
     for stop in range(look.entries, 0, -_AT_ONCE):
         for line in look.entry_lines(max(0, stop - _AT_ONCE), stop):
-            if line.digest == head:
+            if line.digest.startswith(head):
                 return Kept(head, line)
     return Kept(head, None)
 
 
 def _check_head(text: str) -> str:
-    """Return a head as the ledger writes it."""
-    head = re.sub(r"\s", "", text).lower()
-    if not re.fullmatch("[0-9a-f]{64}", head):
-        raise InputError(_("A head has 64 digits from 0 to 9 and a to f, got {text}").format(text=repr(text)))
-    return head
+    """Return a head, or a short code, as the ledger writes it."""
+    try:
+        return check_head(text)
+    except InputError:
+        said = _("A head has 64 digits from 0 to 9 and a to f, a short code at least 12 of them, got {text}")
+        raise InputError(said.format(text=repr(text))) from None
 
 
 def kind_words(line: EntryLine) -> str:

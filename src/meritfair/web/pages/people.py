@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from meritfair.core.errors import InputError
 from meritfair.core.language import _
-from meritfair.programme.inputs import People
+from meritfair.programme.inputs import People, ReasonNeededError
 from meritfair.programme.listing import PeopleQuery
 from meritfair.web.access import Auditor, Coordinator, Here
 from meritfair.web.pages.forms import Text, new_key
@@ -110,20 +110,40 @@ def enrol(
 
 
 @router.post("/p/{programme}/people/standing")
-def set_standing(here: Coordinator, request: Request, id: Text, action: Text, key: Text) -> Response:  # noqa: A002
-    """Mark someone as away or back, or withdraw them."""
+def set_standing(
+    here: Coordinator,
+    request: Request,
+    id: Text,  # noqa: A002
+    action: Text,
+    key: Text,
+    reason: Text = "",
+) -> Response:
+    """Mark someone as away or back, or withdraw them; ask for a reason where one is needed."""
     programme = here.programme
     number = here.look().number_of(id)
     how: Any = {"by": here.by, "key": f"{key}-{action}-{number}"}  # keys are kept, also of those who are erased
-    if action in ("away", "back"):
-        programme.away([id], back=action == "back", **how)
-    elif action == "withdraw":
-        programme.withdraw([id], **how)
-    else:
-        raise InputError(f"an action is away, back or withdraw, got {action!r}")
+    try:
+        if action in ("away", "back"):
+            programme.away([id], back=action == "back", reason=reason, **how)
+        elif action == "withdraw":
+            programme.withdraw([id], reason=reason, **how)
+        else:
+            raise InputError(f"an action is away, back or withdraw, got {action!r}")
+    except ReasonNeededError as error:
+        return ask_for_reason(here, error, id, {"id": id, "action": action, "key": key})
     if not is_htmx(here):
         return go(here, "p", here.name, "people")
     return _list(here, _asked_before(request))
+
+
+def ask_for_reason(here: Here, error: ReasonNeededError, id_: str, fields: dict[str, str]) -> Response:
+    """Ask why someone is taken out, in a form that sends the same again with the reason."""
+    values = {"address": here.request.url.path, "problem": error.problem, "id": id_, "fields": fields}
+    if not is_htmx(here):
+        return page(here, "reason.html", status=422, **values)
+    answer = page(here, "parts/reason_form.html", status=422, **values)
+    answer.headers.update({"HX-Retarget": "#message", "HX-Reswap": "innerHTML"})
+    return answer
 
 
 def _asked_before(request: Request) -> PeopleQuery:

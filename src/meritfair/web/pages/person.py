@@ -10,13 +10,14 @@ from starlette.responses import Response
 
 from meritfair.core.errors import InputError
 from meritfair.core.language import _
-from meritfair.programme.inputs import People
+from meritfair.programme.inputs import People, ReasonNeededError
 from meritfair.programme.showing.person import PersonReport
 from meritfair.programme.showing.person_history import Correction, PersonRound
 from meritfair.programme.showing.person_words import last_round, paragraphs
 from meritfair.web.access import Admin, Auditor, Coordinator, Here
 from meritfair.web.charts import Chart, Curve
 from meritfair.web.pages.forms import Text, new_key
+from meritfair.web.pages.people import ask_for_reason
 from meritfair.web.pages.responses import go
 from meritfair.web.pages.round_view import corrected
 from meritfair.web.rendering import page, percent, signed
@@ -61,16 +62,24 @@ def proof(here: Auditor, number: int) -> Response:
 
 
 @router.post(_ADDRESS + "/away")
-def away(here: Coordinator, number: int, key: Text, back: Text = "") -> Response:
-    """Note that someone cannot be called for now, or is back."""
-    here.programme.away(_id(here, number), back=bool(back), by=here.by, key=key)
+def away(here: Coordinator, number: int, key: Text, back: Text = "", reason: Text = "") -> Response:
+    """Note that someone cannot be called for now, or is back; ask for a reason where one is needed."""
+    id_ = _id(here, number)
+    try:
+        here.programme.away(id_, back=bool(back), reason=reason, by=here.by, key=key)
+    except ReasonNeededError as error:
+        return ask_for_reason(here, error, id_, {"key": key, "action": "away"})
     return _done(here, number, "back" if back else "away")
 
 
 @router.post(_ADDRESS + "/withdraw")
-def withdraw(here: Coordinator, number: int, key: Text) -> Response:
-    """Let someone leave."""
-    here.programme.withdraw(_id(here, number), by=here.by, key=key)
+def withdraw(here: Coordinator, number: int, key: Text, reason: Text = "") -> Response:
+    """Let someone leave; ask for a reason where one is needed."""
+    id_ = _id(here, number)
+    try:
+        here.programme.withdraw(id_, reason=reason, by=here.by, key=key)
+    except ReasonNeededError as error:
+        return ask_for_reason(here, error, id_, {"key": key, "action": "withdraw"})
     return _done(here, number, "left")
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form
 from starlette.responses import Response
 
 from meritfair.core.errors import InputError
 from meritfair.core.language import _
+from meritfair.core.texts import quoted
 from meritfair.model.rules import Rules
 from meritfair.programme.settings import FLOOR
 from meritfair.programme.status import Status
+from meritfair.programme.storage.names import check_name
 from meritfair.programme.users import Role
 from meritfair.web.access import AdminOfAll, Here, Someone
 from meritfair.web.pages.forms import Text
@@ -66,14 +68,16 @@ def create_programme(
     cooldown: Annotated[int, Form(ge=0)] = 0,
     features: Text = "",
     pseudonymise: Annotated[bool, Form()] = False,
+    source: Text = "",
 ) -> Response:
     """Create a programme."""
-    called = name.strip()
-    if not called or "/" in called or called in (".", "..") or len(called) > 100:
+    try:
+        called = check_name(name)
+    except InputError:
         said = _("a programme needs a name of 1 to 100 characters without '/', got {name}")
-        raise InputError(said.format(name=repr(called)))
+        raise InputError(said.format(name=quoted(name))) from None
     known = [each.strip() for each in features.split(",") if each.strip()]
     made = here.frame.reader.programme(called)
-    rules = Rules(cooldown=cooldown)
-    made.create(budget, floor=floor, rules=rules, features=known, pseudonymise=pseudonymise, by=here.by)
+    settings: dict[str, Any] = {"floor": floor, "rules": Rules(cooldown=cooldown), "features": known, "source": source}
+    made.create(budget, **settings, pseudonymise=pseudonymise, by=here.by)
     return go(here, "p", called, "round", did="created")

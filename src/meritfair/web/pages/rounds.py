@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -9,7 +11,7 @@ from starlette.responses import Response
 
 from meritfair.core.errors import InputError
 from meritfair.core.language import _, ngettext
-from meritfair.programme.inputs import Outcomes
+from meritfair.programme.inputs import Outcomes, ReasonNeededError
 from meritfair.programme.listing import PeopleQuery
 from meritfair.programme.state import OPEN
 from meritfair.programme.users import Role
@@ -43,7 +45,7 @@ def show_round(
     """Show a round; without a number the last one, or what to do before the first."""
     look = here.look()
     if number is None and not look.status.round:
-        return page(here, "first_round.html", look=look, draw_key=new_key(), said=said(did, n))
+        return page(here, "first_round.html", look=look, draw_key=new_key(), typed=None, said=said(did, n))
     state = round_state(look, number)
     view = round_page(state, staff=staff, only_missing=missing, start=start)
     return page(here, "round.html", **_shown(state), view=view, said=said(did, n))
@@ -51,7 +53,8 @@ def show_round(
 
 def _shown(state: RoundState) -> dict[str, Any]:
     """Return what the templates of a round need."""
-    return {"state": state, "look": state.look, "words": outcome_words, "new_key": new_key, "draw_key": new_key()}
+    keys = {"new_key": new_key, "draw_key": new_key(), "typed": None}
+    return {"state": state, "look": state.look, "words": outcome_words, **keys}
 
 
 @router.get("/p/{programme}/round/{number}/news")
@@ -166,19 +169,58 @@ def parse_budget(here: Here, budgets: list[str]) -> int | dict[str, int] | None:
     return given if len(parts) > 1 else next(iter(given.values()))
 
 
-def draw_next(
-    here: Here, number: int, key: str, states: Outcomes | None, budgets: list[str], away: str, source: str
-) -> Response:
-    """Draw a round, if it is still the next one."""
+@dataclass(frozen=True)
+class Typed:
+    """What was typed for the next draw, and why it was not enough.
+
+    Attributes
+    ----------
+    budgets : sequence of str
+        One for each part.
+    away, reason : str
+    problem : str
+        For what a reason is needed; empty before it was asked.
+    file : bool
+        Whether there was a file, which a browser does not keep.
+    """
+
+    budgets: Sequence[str] = ()
+    away: str = ""
+    reason: str = ""
+    problem: str = ""
+    file: bool = False
+
+
+def draw_next(here: Here, number: int, key: str, states: Outcomes | None, typed: Typed) -> Response:
+    """Draw a round, if it is still the next one; ask for a reason where one is needed."""
     status = here.look().status
     if status.round + 1 != number:
         return go(here, "p", here.name, "round", did="moved")
-    drawn = here.programme.draw(
-        states=states,
-        budget=parse_budget(here, budgets),
-        away=parse_ids(away),
-        source=source.strip() or None,
-        by=here.by,
-        key=key,
-    )
+    try:
+        drawn = here.programme.draw(
+            states=states,
+            budget=parse_budget(here, list(typed.budgets)),
+            away=parse_ids(typed.away),
+            reason=typed.reason,
+            by=here.by,
+            key=key,
+        )
+    except ReasonNeededError as error:
+        return _ask_again(here, number, replace(typed, problem=error.problem))
     return go(here, "p", here.name, "round", did="drawn" if drawn.phase == OPEN else "committed")
+
+
+def _ask_again(here: Here, number: int, typed: Typed) -> Response:
+    """Show the form for the next draw again, with what was typed."""
+    look = here.look()
+    if is_htmx(here):
+        again = {"number": number, "typed": typed, "look": look, "draw_key": new_key()}
+        answer = part(here, "parts/draw_again.html", status=422, **again)
+        answer.headers.update({"HX-Retarget": "#draw-next", "HX-Reswap": "outerHTML"})
+        return answer
+    if number == 1:
+        first = {"look": look, "draw_key": new_key(), "typed": typed, "said": ""}
+        return page(here, "first_round.html", status=422, **first)
+    state = round_state(look, None)
+    view = round_page(state, staff="", only_missing=False, start=0)
+    return page(here, "round.html", status=422, **{**_shown(state), "typed": typed}, view=view, said="")

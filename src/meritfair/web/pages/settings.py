@@ -13,16 +13,18 @@ from meritfair.core.errors import InputError
 from meritfair.core.language import _, ngettext
 from meritfair.model.rules import Rules, budget_text
 from meritfair.policies.merit_fair import MeritFair
+from meritfair.programme.ledger.randomness import SECRET, is_drand
 from meritfair.programme.reading import Snapshot
 from meritfair.programme.settings import Part, Settings
 from meritfair.programme.showing.change_preview import ChangePreview
 from meritfair.programme.showing.happenings import differences
 from meritfair.web.access import Admin, Here, Viewer
 from meritfair.web.charts import Chart, Curve
-from meritfair.web.job_files import Job
+from meritfair.web.job_table import Job
 from meritfair.web.pages.forms import Text, new_key, parse_number, parse_whole
 from meritfair.web.pages.responses import go
 from meritfair.web.pages.whatif import whatif_chart
+from meritfair.web.quota import QuotaError
 from meritfair.web.rendering import group_word, number, page, path, percent, signed
 
 router = APIRouter()
@@ -41,6 +43,8 @@ class Wanted:
         Empty where nothing is to change.
     once, accrue : str
         ``on`` or empty.
+    source : str
+        Empty for none.
     """
 
     part: str = ""
@@ -52,6 +56,7 @@ class Wanted:
     warmup: str = ""
     once: str = ""
     accrue: str = ""
+    source: str = ""
 
     def settings(self, now: Settings) -> Settings:
         """Return the settings with this change."""
@@ -62,6 +67,7 @@ class Wanted:
             policy=self._policy(part),
             floor=parse_number(_("floor"), self.floor),
             rules=self._rules(now.rules),
+            source=self.source,
         )
 
     def _rules(self, now: Rules) -> Rules:
@@ -121,6 +127,7 @@ def change(here: Admin, wanted: Asked, key: Text, reason: Text = "") -> Response
         policy=part.policy,
         floor=part.floor,
         rules=new.rules,
+        source=new.source,
         part=part.name,
         reason=reason,
         by=here.by,
@@ -151,6 +158,7 @@ def _show(here: Here, look: Snapshot, *, did: str = "", problem: str = "", statu
         look=look,
         parts=[part_facts(each) for each in look.settings.parts],
         rules=rule_words(look.settings.rules),
+        source=source_words(look.settings.source),
         changes=look.changes()[::-1],
         said=said.get(did, ""),
         problem=problem,
@@ -191,12 +199,12 @@ def _shown(here: Here, look: Snapshot, new: Settings) -> ChangePreview | Job:
     """Return what other settings would do, or the job that works it out if there are many people."""
     if look.status.enrolled <= _MANY:
         return look.preview_change(new)
-    job = here.frame.jobs.ask("preview", here.name, {"settings": new.body()})
+    job = here.frame.jobs.ask("preview", here.name, {"settings": new.body()}, by=here.by)
     return job if job.result is None else ChangePreview.from_dict(job.result, differences(look.settings, new))
 
 
 def _whatif(here: Here, old: Settings, new: Settings, name: str) -> Job | None:
-    """Return the job that says what would come of a change; None where only rules change, or in a trial."""
+    """Return the job that says what would come of a change; None where only rules change, in a trial, or if busy."""
     before, after = _part(old, name), _part(new, name)
     if before == after or len(old.parts) > 1:
         return None
@@ -204,7 +212,10 @@ def _whatif(here: Here, old: Settings, new: Settings, name: str) -> Job | None:
     arguments: dict[str, Any] = {"budgets": budgets, "rounds": _AHEAD, "extrapolate": True}
     if dataclasses.replace(after, budget=before.budget) != before:
         arguments["change"] = after.body()
-    return here.frame.jobs.ask("whatif", here.name, arguments)
+    try:
+        return here.frame.jobs.ask("whatif", here.name, arguments, by=here.by)
+    except QuotaError:  # the change can be decided without it
+        return None
 
 
 # ---- words
@@ -223,6 +234,15 @@ def part_facts(part: Part) -> dict[str, Any]:
     if part.policy.criterion is not None:
         facts[_("Floor")] = _("Everyone is due at least {part} of an equal share").format(part=percent(part.floor, 0))
     return {"name": part.name, "part": part, "facts": facts, "slack": slack_of(part)}
+
+
+def source_words(source: str) -> str:
+    """Return in words where draws take their randomness from."""
+    if source == SECRET:
+        return _("A secret of this programme, whose hash is in the first entry; published when the programme ends")
+    if is_drand(source):
+        return _("A secret of this programme, and a value of the public network drand that comes after the commitment")
+    return _("A secret of this programme, and a value that no program can check: {source}").format(source=source)
 
 
 def slack_of(part: Part) -> float | None:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.language import _, current
 from meritfair.core.tables import Table
+from meritfair.core.texts import listed
 from meritfair.programme.files import FromFile, locating, read_outcomes, read_people, read_states, the_round, write_list
 from meritfair.programme.inputs import Outcomes, People
 from meritfair.programme.reporting import Receipt
@@ -23,8 +24,8 @@ from meritfair.web.access import Auditor, Coordinator, Here
 from meritfair.web.errors import MissingError
 from meritfair.web.pages.forms import Text
 from meritfair.web.pages.responses import go
-from meritfair.web.pages.rounds import draw_next
-from meritfair.web.pending_uploads import KINDS, PendingUpload, PendingUploads
+from meritfair.web.pages.rounds import Typed, draw_next
+from meritfair.web.pending_uploads import KINDS, PendingUpload, PendingUploads, opened
 from meritfair.web.rendering import page
 
 router = APIRouter()
@@ -48,8 +49,8 @@ class Preview:
     rows : list of (line, cells)
         The first rows that were read.
     total : int
-    ignored : tuple of str
-        Columns that are not read.
+    ignored : str
+        The first columns that are not read.
     says_nothing : bool
         Whether no row tells an action or a state.
     """
@@ -60,7 +61,7 @@ class Preview:
     headings: tuple[str, ...] = ()
     rows: tuple[tuple[int, tuple[str, ...]], ...] = ()
     total: int = 0
-    ignored: tuple[str, ...] = ()
+    ignored: str = ""
     says_nothing: bool = False
 
 
@@ -136,7 +137,7 @@ def preview(
     """Show what a file would change; it waits until that is confirmed."""
     if kind not in KINDS:
         raise InputError(f"a file is one of {', '.join(KINDS)}, got {kind!r}")
-    files = PendingUploads(here.frame.settings)
+    files = PendingUploads(here.frame.store)
     kept = files.keep(file, here.name, here.by, kind, number, reason)
     shown = _preview(here, files, kept)
     if shown.problem:
@@ -149,11 +150,8 @@ def preview(
 def confirm(here: Coordinator, token: str) -> Response:
     """Take in a file whose changes were shown."""
     files, file = _waiting(here, token)
-    found = _read(here, files, file)
-    try:
-        receipt = _take_in(here, file, found, dry_run=False)
-    except MeritfairError as error:
-        raise InputError(files.words(error, file)) from None
+    with files.opened(file) as path:
+        receipt = _take_in(here, file, _read(here, file, path), dry_run=False)
     files.remove(file)
     if file.kind == "enrol":
         return go(here, "p", here.name, "people", did="enrol", n=receipt.taken)
@@ -170,17 +168,19 @@ def discard(here: Coordinator, token: str) -> Response:
 
 def _waiting(here: Here, token: str) -> tuple[PendingUploads, PendingUpload]:
     """Return a file that this user has uploaded here, and where it waits."""
-    files = PendingUploads(here.frame.settings)
+    files = PendingUploads(here.frame.store)
     found = files.find(token, here.name, here.by)
     if found is None:
         raise MissingError(
-            _("this file does not wait any more: it was taken in or is older than an hour; upload it again")
+            _(
+                "this file does not wait any more: it was taken in, is older than an hour, or has made room for newer "
+                "ones; upload it again"
+            )
         )
     return files, found
 
 
-def _read(here: Here, files: PendingUploads, file: PendingUpload) -> FromFile[Any]:
-    path = files.path(file)
+def _read(here: Here, file: PendingUpload, path: Path) -> FromFile[Any]:
     if file.kind == "enrol":
         return read_people(path, here.look().settings.features)
     return read_outcomes(path, correcting=file.kind == "correct")
@@ -201,10 +201,11 @@ def _take_in(here: Here, file: PendingUpload, found: FromFile[Any], *, dry_run: 
 
 def _preview(here: Here, files: PendingUploads, file: PendingUpload) -> Preview:
     try:
-        found = _read(here, files, file)
-        receipt = _take_in(here, file, found, dry_run=True)
+        with files.opened(file) as path:
+            found = _read(here, file, path)
+            receipt = _take_in(here, file, found, dry_run=True)
     except MeritfairError as error:
-        return Preview(file, files.words(error, file))
+        return Preview(file, here.frame.store.hide(str(error)))
     return _with_rows(file, receipt, found.table)
 
 
@@ -216,7 +217,7 @@ def _with_rows(file: PendingUpload, receipt: Receipt, table: Table) -> Preview:
     rows = tuple(zip(table.lines[:_FIRST_ROWS], texts, strict=True))
     told = [table.columns[name] for name in ("action", "state") if name in table.columns]
     empty = file.kind != "enrol" and all(cell in (None, "") for column in told for cell in column)
-    return Preview(file, "", receipt, headings, rows, len(table.lines), tuple(table.ignored), empty)
+    return Preview(file, "", receipt, headings, rows, len(table.lines), listed(table.ignored), empty)
 
 
 # ---- the draw, with states that are known before it
@@ -229,24 +230,18 @@ def draw(
     key: Text,
     budget: Annotated[list[str] | None, Form()] = None,
     away: Annotated[str, Form(max_length=1_000_000)] = "",
-    source: Text = "",
+    reason: Text = "",
     states: Annotated[UploadFile | None, File()] = None,
 ) -> Response:
     """Draw the next round."""
     seen = None if states is None or not states.filename else _states(here, states)
-    return draw_next(here, number, key, seen, budget or [], away, source)
+    return draw_next(here, number, key, seen, Typed(budget or [], away, reason, file=seen is not None))
 
 
 def _states(here: Here, upload: UploadFile) -> Outcomes:
     """Return the states in a file that comes with a draw."""
-    files = PendingUploads(here.frame.settings)
-    file = files.keep(upload, here.name, here.by, "states", 0, "")
-    try:
-        found = read_states(files.path(file))
+    with opened(upload) as path:
+        found = read_states(path)
         with locating(found.table):
             here.programme.preview(states=found.value)  # whatever is wrong is told with its line
         return found.value
-    except MeritfairError as error:
-        raise InputError(files.words(error, file)) from None
-    finally:
-        files.remove(file)

@@ -7,7 +7,7 @@ from typing import Any
 
 from meritfair.core.language import _, ngettext
 from meritfair.web.charts import Chart, Curve
-from meritfair.web.job_files import Job
+from meritfair.web.job_table import Job
 from meritfair.web.rendering import number, percent, signed
 
 

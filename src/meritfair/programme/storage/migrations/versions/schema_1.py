@@ -1,4 +1,4 @@
-"""The first schema of a store."""
+"""The first schema of a store: programmes with their ledgers, users, and what servers share for a while."""
 
 from __future__ import annotations
 
@@ -10,37 +10,41 @@ from meritfair.programme.storage.schema import checksum
 revision = "1"
 down_revision = None
 
-_REFUSAL = "the ledger cannot be edited: corrections are new entries"
+_LEDGER = "the ledger cannot be edited: corrections are new entries"
+_LOG = "the log of users cannot be edited"
 _ON_SQLITE = """
 CREATE TRIGGER {table}_no_{event} BEFORE {event} ON {table}
 BEGIN SELECT RAISE(ABORT, '{refusal}'); END
 """
 _FUNCTION = """
-CREATE FUNCTION meritfair_refuse() RETURNS trigger LANGUAGE plpgsql
+CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql
 AS $$ BEGIN RAISE EXCEPTION '{refusal}'; END $$
 """
 _ON_POSTGRESQL = """
 CREATE TRIGGER {table}_no_edit BEFORE UPDATE OR DELETE OR TRUNCATE ON {table}
-FOR EACH STATEMENT EXECUTE FUNCTION meritfair_refuse()
+FOR EACH STATEMENT EXECUTE FUNCTION {function}()
 """
 
 
 def upgrade() -> None:
-    """Make all tables, and the triggers that protect the ledger."""
+    """Make all tables, and the triggers that protect the ledger and the log of users."""
+    _make_store()
     _make_programmes()
     _make_ledger()
     _make_others()
-    _protect("entry", "entry_rows")
+    _make_users()
+    _make_temporary()
+    _protect("meritfair_refuse", _LEDGER, "entry", "entry_rows")
+    _protect("meritfair_refuse_log", _LOG, "access_log")
+
+
+def _make_store() -> None:
+    store = op.create_table("store", _id(), *_numbers("programmes", "settings"), _checksum())
+    op.bulk_insert(store, [{"id": 1, "programmes": 0, "settings": 0, "checksum": checksum(1, 0, 0)}])
+    op.create_table("store_setting", sa.Column("name", sa.Text(), primary_key=True), *_texts("value"), _checksum())
 
 
 def _make_programmes() -> None:
-    store = op.create_table(
-        "store",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=False),
-        sa.Column("programmes", sa.Integer(), nullable=False),
-        _checksum(),
-    )
-    op.bulk_insert(store, [{"id": 1, "programmes": 0, "checksum": checksum(1, 0)}])
     op.create_table(
         "programme",
         sa.Column("id", sa.Integer(), primary_key=True, autoincrement=False),
@@ -119,6 +123,68 @@ def _make_others() -> None:
     )
 
 
+def _make_users() -> None:
+    counts = ("users", "tokens", "last_token", "logged")
+    access = op.create_table("access", _id(), *_numbers(*counts), _checksum())
+    none = {"id": 1, **dict.fromkeys(counts, 0)}
+    op.bulk_insert(access, [{**none, "checksum": checksum("access", *none.values())}])
+    op.create_table(
+        "access_user",
+        _id(),
+        sa.Column("name", sa.Text(), nullable=False, unique=True),
+        *_texts("password", "roles"),
+        *_numbers("disabled"),
+        *_texts("created", "signed_in"),
+        _checksum(),
+    )
+    op.create_table(
+        "access_token",
+        _id(),
+        sa.Column("user_id", sa.Integer(), sa.ForeignKey("access_user.id"), nullable=False),
+        *_texts("kind"),
+        sa.Column("digest", sa.LargeBinary(), nullable=False, unique=True),
+        *_texts("label"),
+        *_numbers("role"),
+        *_texts("programme", "created", "expires", "revoked"),
+        _checksum(),
+    )
+    op.create_table("access_log", _id(), *_texts("time", "done_by", "kind", "about", "detail"), _checksum())
+
+
+def _make_temporary() -> None:
+    op.create_table(
+        "job",
+        sa.Column("id", sa.Text(), primary_key=True),
+        *_texts("kind", "programme", "identity", "arguments", "askers"),
+        *_large_numbers("asked", "due"),
+        *_texts("state", "head"),
+        *_numbers("entries", "done", "total"),
+        *_texts("words", "error", "file"),
+        *_numbers("tries"),
+        *_texts("worker"),
+        *_large_numbers("lease", "ended"),
+        _checksum(),
+    )
+    op.create_index("job_by_state", "job", ["state"])
+    op.create_index("job_by_kind", "job", ["identity", "kind"])
+    op.create_table(
+        "upload",
+        sa.Column("token", sa.Text(), primary_key=True),
+        *_texts("programme", "done_by", "kind", "name"),
+        *_numbers("round"),
+        *_texts("reason"),
+        *_large_numbers("size", "time"),
+        _checksum(),
+    )
+    op.create_table(
+        "temporary_part",
+        sa.Column("owner", sa.Text(), primary_key=True),
+        sa.Column("number", sa.Integer(), primary_key=True, autoincrement=False),
+        sa.Column("digest", sa.LargeBinary(), nullable=False),
+        sa.Column("data", sa.LargeBinary(), nullable=False),
+    )
+
+
 def _programme() -> sa.Column[int]:
     return sa.Column("programme", sa.Integer(), sa.ForeignKey("programme.id"), primary_key=True, autoincrement=False)
 
@@ -131,11 +197,30 @@ def _checksum() -> sa.Column[int]:
     return sa.Column("checksum", sa.BigInteger(), nullable=False)
 
 
-def _protect(*tables: str) -> None:
+def _id() -> sa.Column[int]:
+    return sa.Column("id", sa.Integer(), primary_key=True, autoincrement=False)
+
+
+def _texts(*names: str) -> list[sa.Column[str]]:
+    return [sa.Column(name, sa.Text(), nullable=False) for name in names]
+
+
+def _numbers(*names: str) -> list[sa.Column[int]]:
+    return [sa.Column(name, sa.Integer(), nullable=False) for name in names]
+
+
+def _large_numbers(*names: str) -> list[sa.Column[int]]:
+    return [sa.Column(name, sa.BigInteger(), nullable=False) for name in names]
+
+
+def _protect(function: str, refusal: str, *tables: str) -> None:
     """Have the database refuse edits of these tables."""
     on_sqlite = op.get_bind().dialect.name == "sqlite"
     if not on_sqlite:
-        op.execute(_FUNCTION.format(refusal=_REFUSAL))
+        op.execute(_FUNCTION.format(function=function, refusal=refusal))
     for table in tables:
-        for event in ("UPDATE", "DELETE") if on_sqlite else (None,):
-            op.execute((_ON_SQLITE if on_sqlite else _ON_POSTGRESQL).format(table=table, event=event, refusal=_REFUSAL))
+        if on_sqlite:
+            for event in ("UPDATE", "DELETE"):
+                op.execute(_ON_SQLITE.format(table=table, event=event, refusal=refusal))
+        else:
+            op.execute(_ON_POSTGRESQL.format(table=table, function=function))
