@@ -15,7 +15,7 @@ _ATTRIBUTES = ("aria-label", "title", "placeholder", "alt", "data-copied", "labe
 _UNSEEN = ("script", "style", "pre")
 # What is shown as it is: hashes, names of formats and of this program, and languages by their own names.
 _DATA = re.compile(
-    r"\b(?:[0-9a-f]{8,}…?|[0-9a-f]{4}(?:-[0-9a-f]{4}){2}|mf_[\w-]{40,}|\d{4}-\d\d-\d\dT[\d:]+Z|UTC|meritfair|English|Deutsch|CSV|SVG|PNG|JSON|HTML|Parquet|https?://\S+|verify\.py|HEAD"
+    r"\b(?:[0-9a-f]{8,}…?|[0-9a-f]{4}(?:-[0-9a-f]{4}){2}|mf_[\w-]{40,}|\d{4}-\d\d-\d\dT[\d:]+Z|UTC|meritfair|drand|English|Deutsch|CSV|SVG|PNG|JSON|HTML|Parquet|https?://\S+|verify\.py|HEAD"
     r"|python verify\.py(?: --head HEAD)?)(?!\w)"
 )
 

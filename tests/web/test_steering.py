@@ -140,23 +140,23 @@ def leave_twice_the_budget(clinic: Clinic) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attack", "answer", "kind"),
+    ("attack", "answer", "kinds"),
     [
-        (withdraw_and_enrol_again, "not-chance", "emptied"),
-        (draw_with_many_away, "not-chance", "emptied"),
-        (skip_weeks, "explain", "budgets"),
-        (one_by_one_by_two, "explain", "chosen"),
-        (leave_twice_the_budget, "explain", "gained"),
+        (withdraw_and_enrol_again, "not-chance", ("emptied",)),
+        (draw_with_many_away, "not-chance", ("emptied",)),
+        (skip_weeks, "explain", ("budgets",)),
+        (one_by_one_by_two, "explain", ("chosen", "gained", "lost")),
+        (leave_twice_the_budget, "explain", ("gained",)),
     ],
 )
 def test_an_attack_is_in_the_first_sentence(
-    clinic: Clinic, attack: Callable[[Clinic], None], answer: str, kind: str
+    clinic: Clinic, attack: Callable[[Clinic], None], answer: str, kinds: tuple[str, ...]
 ) -> None:
     attack(clinic)
     found = clinic.audit()
     steering = found["steering"]
     assert steering["answer"] == answer
-    named = next(each for each in steering["findings"] if each["kind"] == kind)
+    named = next(each for each in steering["findings"] if each["kind"] in kinds)
     assert "Mallory" in named["by"]
     first = found["verdict"].partition(". ")[0]
     words = {"not-chance": "were not left to chance", "explain": "an explanation"}[answer]

@@ -6,11 +6,13 @@ Every message names the thing, its value and its bound, so that a person can act
 
 from __future__ import annotations
 
+import errno
 from functools import partial
 from typing import Any
 
 from meritfair.core.texts import shortened
 
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)  # errors of the system that mean that a disk is full
 _LONGEST = 4000  # characters of a message
 
 

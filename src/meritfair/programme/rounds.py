@@ -217,20 +217,23 @@ def _check_same(work: Work, states: Outcomes | None, budget: Any, value: str | N
     """Refuse to draw a round again that is drawn already, with anything else than it was drawn with."""
     number = work.state.summary.round
     entry, table = committed(work)
-    done = "committed" if work.state.summary.phase == COMMITTED else "drawn"
-    again = f"round {number} is {done} already, and there is one draw for each round"
+    if work.state.summary.phase == COMMITTED:
+        again = _("round {number} is committed already, and there is one draw for each round").format(number=number)
+    else:
+        again = _("round {number} is drawn already, and there is one draw for each round").format(number=number)
     asked = [own if new is None else new for own, new in zip(entry.body["asked"], _budgets(work, budget), strict=True)]
     if asked != entry.body["asked"]:
-        raise InputError(f"{again}: its budget was {entry.body['asked']}, not {asked}; close it before the next")
+        said = _("its budget was {own}, not {new}; close it before the next").format(own=entry.body["asked"], new=asked)
+        raise InputError(f"{again}: {said}")
     if states is not None:
         place = np.searchsorted(table["number"], work.numbers(states.ids))
         if (table["state"][np.minimum(place, len(table) - 1)] != states.before).any():
-            raise InputError(f"{again}: report states that were seen later, and close it before the next")
+            raise InputError(f"{again}: {_('report states that were seen later, and close it before the next')}")
     if value is not None:
         drawn = draw_entry(work, number)
         data = None if entry.body["source"] is None else randomness.parse_value(entry.body["source"], value).hex()
         if data is None or drawn.body["value"] != data:
-            raise InputError(f"{again}, with another value")
+            raise InputError(f"{again}: {_('its value was another one')}")
 
 
 def _check_away(work: Work, away: Sequence[str]) -> None:

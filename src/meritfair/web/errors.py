@@ -6,7 +6,6 @@ the log.
 
 from __future__ import annotations
 
-import errno
 import logging
 from http import HTTPStatus
 from typing import Any
@@ -19,7 +18,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from meritfair.core.errors import BusyError, InputError, MeritfairError
+from meritfair.core.errors import NO_SPACE, BusyError, InputError, MeritfairError
 from meritfair.core.language import _
 from meritfair.programme.programme import HeadMovedError, KeyConflictError
 from meritfair.programme.storage.store_errors import StoreError
@@ -59,7 +58,6 @@ _STATUS: dict[type[MeritfairError], int] = {
     QuotaError: 429,
 }
 _MOST = 20  # things that are wrong with one request, of which an answer tells
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _log = logging.getLogger("meritfair.web")
 
 
@@ -121,7 +119,7 @@ def _mistake(request: Request, error: Exception) -> Response:
 
 def _no_space(request: Request, error: Exception) -> Response:
     """Answer that a disk is full, on which files are kept for a while; any other error of the system is our mistake."""
-    if not isinstance(error, OSError) or error.errno not in _FULL:
+    if not isinstance(error, OSError) or error.errno not in NO_SPACE:
         raise error
     _log.warning("a request was refused: there is no space left for files that are kept for a while")
     return _answer(request, 507, _("There is no space left on the server; nothing was saved. Try again later."))

@@ -17,7 +17,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from meritfair.core.errors import MeritfairError
+from meritfair.core.errors import NO_SPACE, MeritfairError
 from meritfair.core.language import ENGLISH, _, speaking
 from meritfair.programme.storage.store import Store, StoreError
 from meritfair.web.job_kinds import KINDS, MOST_SECONDS, JobContext, JobResult
@@ -67,6 +67,25 @@ class Worker:
         if job is None:
             return False
         began = time.monotonic()
+        try:
+            state = self._finish(job)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            _log.warning("a job failed: there is no space left for its files")
+            self._table.finish(replace(job, state="failed", error=_no_space()), self._name)
+            state = "failed"
+        _log.info("job %s %s after %.1f s", job.kind, state, time.monotonic() - began)
+        return True
+
+    def work_now(self, job: Job) -> Job:
+        """Do a job in this thread, which nobody else knows of, and keep what came of it."""
+        with tempfile.TemporaryDirectory(dir=self._folder, prefix="job-") as folder:
+            over = self._work(job, Path(folder), None)
+            return self._table.keep(over, Path(folder) / over.file if over.file else None)
+
+    def _finish(self, job: Job) -> str:
+        """Do a job that is claimed, and keep what came of it; return its state."""
         watch = _Watch(self._table, job, self._name, end_process=self._own_process)
         with tempfile.TemporaryDirectory(dir=self._folder, prefix="job-") as folder, watch:
             try:
@@ -75,14 +94,7 @@ class Worker:
                 over = watch.stopped()
             watch.rest()
             kept = self._table.finish(over, self._name, Path(folder) / over.file if over.file else None)
-        _log.info("job %s %s after %.1f s", job.kind, over.state if kept else "dropped", time.monotonic() - began)
-        return True
-
-    def work_now(self, job: Job) -> Job:
-        """Do a job in this thread, which nobody else knows of, and keep what came of it."""
-        with tempfile.TemporaryDirectory(dir=self._folder, prefix="job-") as folder:
-            over = self._work(job, Path(folder), None)
-            return self._table.keep(over, Path(folder) / over.file if over.file else None)
+        return over.state if kept else "dropped"
 
     def _work(self, job: Job, folder: Path, watch: _Watch | None) -> Job:
         """Return a job that is over: done, or failed."""
@@ -96,7 +108,9 @@ class Worker:
             return replace(job, state="done", result=made.values, file=made.file)
         except MeritfairError as error:
             return replace(job, state="failed", error=store.hide(self._store.hide(str(error))))
-        except Exception:  # of our own making: the words are for people, the log has the rest
+        except Exception as error:  # of our own making: the words are for people, the log has the rest
+            if isinstance(error, OSError) and error.errno in NO_SPACE:
+                raise
             _log.exception("a job failed", extra={"kind": job.kind})
             return replace(job, state="failed", error=failure())
 
@@ -194,6 +208,11 @@ class _Watch:
 
 def _tell_nobody(_words: str, _done: int, _total: int) -> None:
     """Take no note of how far work is."""
+
+
+def _no_space() -> str:
+    with speaking(ENGLISH):
+        return _("There is no space left on the server for files of this work. Try again later.")
 
 
 def _too_long() -> str:

@@ -7,6 +7,7 @@ jobs at a time: 429 says that there are enough, and one of one's own can be canc
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Response
@@ -31,6 +32,7 @@ router = APIRouter(prefix="/api/v1/programmes/{programme}", tags=["long work"])
 
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{1,64}$", description="As `Location` says.")]
 _RETRY = "1"  # seconds
+_FORGIVEN = 60.0  # seconds after which what has failed is begun anew by whoever asks: a disk is no longer full
 _LATER: dict[int | str, dict[str, Any]] = {
     202: {
         "model": JobOut,
@@ -139,7 +141,7 @@ def get_job_file(here: Auditor, job: JobId) -> Response:
 
 def _ask(here: Here, kind: str, arguments: dict[str, Any] | None = None) -> Job:
     job = here.frame.jobs.ask(kind, here.name, arguments, by=here.by)
-    if job.state == "cancelled":  # whoever asks after that wants it
+    if job.state == "cancelled" or (job.state == "failed" and time.time() - job.ended > _FORGIVEN):
         job = here.frame.jobs.ask(kind, here.name, arguments, by=here.by, again=True)
     if job.state == "failed":
         raise FailedError(job.error)
