@@ -132,7 +132,7 @@ def test_the_mean_of_a_pseudo_outcome_is_the_effect_whatever_was_predicted() -> 
     for drawn, outcome in product((0, 1), repeat=2):
         log = mf.StateLog(states=[0, 0, 0, outcome], actions=[1, 1, drawn, None], **past)  # type: ignore[arg-type]
         trial = trial_of(log)
-        assert predictions(trial)[2].tolist() != [0.5, 0.5]
+        assert predictions(trial)[:, 2].tolist() != [0.5, 0.5]
         weight = (e if drawn else 1 - e) * (chance[drawn] if outcome else 1 - chance[drawn])
         mean += weight * pseudo_outcomes(trial).value[2]
     assert mean == pytest.approx(0.9 - 0.2)
@@ -146,8 +146,8 @@ def test_predictions_know_nothing_of_the_round_or_of_later_ones() -> None:
     changed["drawn"] = np.where(later, 1 - columns["drawn"], columns["drawn"])
     one, other = (trial_of(mf.StateLog(**each)) for each in (columns, changed))
     now = one.numbers[one.round] <= 8
-    np.testing.assert_array_equal(predictions(one)[now], predictions(other)[now])
-    assert (predictions(one)[~now] != predictions(other)[~now]).any()
+    np.testing.assert_array_equal(predictions(one)[:, now], predictions(other)[:, now])
+    assert (predictions(one)[:, ~now] != predictions(other)[:, ~now]).any()
 
 
 def test_the_order_of_rows_and_the_names_of_arms_do_not_matter() -> None:

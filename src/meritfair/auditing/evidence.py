@@ -133,15 +133,36 @@ def parts_of_level(first: IntArray) -> FloatArray:
 
 def log_evidence(units: Histories, tick: Callable[[], None]) -> FloatArray:
     """Return the logarithm of each unit's e-value after each of its rounds, without its stake."""
-    mixed = np.full(len(units.unit), -np.inf)
-    for theta in SHIFTS:
-        m = math.expm1(theta)
-        for sign, loss in zip((m, -m), units.losses, strict=True):
-            mixed = np.logaddexp(mixed, units.running(np.log1p(sign * units.deviation / (1 + loss * m))))
-        tick()
+    found = np.empty(len(units.unit))
+    ticks = np.linspace(0, len(found), len(SHIFTS) + 1)[1:]
+    for some, rows in _stretches(units):
+        starts, lengths = units.starts[some] - rows.start, units.lengths[some]
+        money = np.stack([*_bets(units.deviation[rows], *(loss[rows] for loss in units.losses))])
+        np.cumsum(money, axis=1, out=money)
+        before = np.concatenate([np.zeros((len(money), 1)), money[:, starts[1:] - 1]], axis=1)
+        money -= np.repeat(before, lengths, axis=1)
+        found[rows] = _log_mean(money)
+        while len(ticks) and rows.stop >= ticks[0]:
+            ticks = ticks[1:]
+            tick()
     certain = (units.expected == 0) & (units.drawn > 0) | (units.expected == units.size) & (units.drawn < units.size)
     impossible = units.running(certain.astype(np.float64)) > 0.5
-    return np.where(impossible, np.inf, mixed - math.log(2 * len(SHIFTS)))
+    return np.where(impossible, np.inf, found)
+
+
+def _bets(deviation: FloatArray, too_many: FloatArray, too_few: FloatArray) -> Iterator[FloatArray]:
+    """Yield by what factor each bet multiplies its money, as logarithms: by shift of the odds, both ways."""
+    for m in np.expm1(SHIFTS).tolist():
+        yield np.log1p(m * deviation / (1 + too_many * m))
+        yield np.log1p(-m * deviation / (1 + too_few * m))
+
+
+def _log_mean(logs: FloatArray) -> FloatArray:
+    """Return the logarithm of the mean of numbers over the first axis, from their logarithms, which are overwritten."""
+    top = logs.max(axis=0)
+    logs -= top
+    np.exp(logs, out=logs)
+    return np.asarray(top + np.log(logs.sum(axis=0)) - math.log(len(logs)))
 
 
 def together(units: Histories, log_e: FloatArray, parts: FloatArray, n_rounds: int) -> FloatArray:
@@ -206,22 +227,21 @@ def _largest_deviation(units: Histories, loss: FloatArray, level: FloatArray) ->
     """Return how far each unit's draws can have strayed by chance to the side on which D loses at most `loss`."""
     rates = _RATES / units.most[units.starts].clip(1)[:, None]
     found = np.empty(len(rates))
-    ends = units.starts + units.lengths
-    for some in _stretches(ends):
-        rows = slice(units.starts[some.start], ends[some.stop - 1])
+    for some, rows in _stretches(units):
         starts, lengths = units.starts[some] - rows.start, units.lengths[some]
         spent = _spent(starts, lengths, loss[rows], units.deviation[rows], rates[some])
         found[some] = _deviation(rates[some], spent, level[some])
     return found
 
 
-def _stretches(ends: IntArray) -> Iterator[slice]:
-    """Yield units in stretches of about `_AT_ONCE` rows: what fits into a core's cache is worked out much quicker."""
+def _stretches(units: Histories) -> Iterator[tuple[slice, slice]]:
+    """Yield units, and their rows, about `_AT_ONCE` at a time: what fits into a core's cache is worked out quicker."""
+    ends = units.starts + units.lengths
     first = 0
     while first < len(ends):
-        before = ends[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + _AT_ONCE, "right")))
-        yield slice(first, last)
+        begin = int(units.starts[first])
+        last = max(first + 1, int(np.searchsorted(ends, begin + _AT_ONCE, "right")))
+        yield slice(first, last), slice(begin, int(ends[last - 1]))
         first = last
 
 
@@ -230,12 +250,17 @@ def _spent(
 ) -> FloatArray:
     """Return what each unit has spent at each rate, shape (units, rates): the sums of psi times the square of D."""
     spent, square = np.empty_like(rates), deviation**2
-    for k in range(len(_RATES)):
-        rate = np.repeat(rates[:, k], lengths)
-        x = rate * loss
-        spent[:, k] = np.add.reduceat(
-            np.where(x < 0.99, rate**2 * _curve(np.minimum(x, 0.99)) * square, np.inf), starts
-        )
+    with np.errstate(divide="ignore", invalid="ignore"):  # where nothing could be lost, x is small
+        part = square / loss**2
+        for k in range(len(_RATES)):
+            rate = np.repeat(rates[:, k], lengths)
+            x = rate * loss
+            psi = (-np.log1p(-np.minimum(x, 0.99)) - x) * part
+            psi[x >= 0.99] = np.inf
+            small = x < 1e-5  # where digits would be lost
+            if small.any():
+                psi[small] = rate[small] ** 2 * (0.5 + x[small] / 3) * square[small]
+            spent[:, k] = np.add.reduceat(psi, starts)
     return spent
 
 
@@ -253,9 +278,3 @@ def _deviation(rates: FloatArray, spent: FloatArray, level: FloatArray) -> Float
         at = at - height * weight.sum(axis=1) / (weight * rates).sum(axis=1)
     deviation[some] = at
     return np.asarray(deviation)
-
-
-def _curve(x: FloatArray) -> FloatArray:
-    """Return (-log(1 - x) - x) / x**2, which is 1/2 at 0."""
-    big = np.maximum(x, 1e-5)
-    return np.where(x < 1e-5, 0.5 + x / 3, (-np.log1p(-big) - big) / big**2)

@@ -45,7 +45,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meritfair.core.arrays import BoolArray, FloatArray, IntArray
+from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.effects.trial import Trial
 
 SHRINKAGE = 4.0  # kappa: a rate of 0.5 that differs between arms by 0.22 (one standard deviation) is shrunk best
@@ -79,7 +79,7 @@ def pseudo_outcomes(trial: Trial) -> PseudoOutcomes:
     array([ 1., -1.])
     """
     used = trial.used
-    never, always = predictions(trial)[used].T
+    never, always = predictions(trial)[:, used]
     e, drawn, outcome = trial.exposure[used], trial.drawn[used], trial.outcome[used]
     residual = np.where(drawn == 1, (outcome - always) / e, -(outcome - never) / (1 - e))
     return PseudoOutcomes(always - never + residual, residual**2 * competition(trial)[used])
@@ -92,20 +92,19 @@ def competition(trial: Trial) -> FloatArray:
 
 
 def predictions(trial: Trial) -> FloatArray:
-    """Return for each row and action the predicted probability of a good next state, from earlier rounds alone."""
+    """Return for each action and row the predicted probability of a good next state, from earlier rounds alone."""
     pooled, own = _before_by_state(trial), _before_by_arm(trial)
-    rate = (pooled[..., 1] + 1) / (pooled[..., 0] + 2)  # the mean under a uniform prior
-    return np.asarray((own[..., 1] + SHRINKAGE * rate) / (own[..., 0] + SHRINKAGE))
+    rate = (pooled[:, 1] + 1) / (pooled[:, 0] + 2)  # the mean under a uniform prior
+    return np.asarray((own[:, 1] + SHRINKAGE * rate) / (own[:, 0] + SHRINKAGE))
 
 
-def _tallies(trial: Trial) -> FloatArray:
-    """Return for each row and action what it adds to visits and to good outcomes, shape (rows, 2, 2)."""
-    complete: BoolArray = trial.complete
-    taken = complete[:, None] & (trial.drawn[:, None] == np.arange(2))
-    return np.stack([taken, taken & (trial.outcome[:, None] == 1)], axis=-1).astype(np.float64)
+def _tallies(trial: Trial) -> IntArray:
+    """Return for each action and row what it adds to visits and to good outcomes, shape (2, 2, rows)."""
+    taken = trial.complete & (trial.drawn == np.arange(2)[:, None])
+    return np.stack([taken, taken & (trial.outcome == 1)], axis=1).astype(np.int32)
 
 
-def _before_by_arm(trial: Trial) -> FloatArray:
+def _before_by_arm(trial: Trial) -> IntArray:
     """Return the visits and the good outcomes of the row's arm in its state, in earlier rounds, by action."""
     return _before(trial, 2 * trial.arm + trial.state)
 
@@ -114,19 +113,19 @@ def _before_by_state(trial: Trial) -> FloatArray:
     """Return the visits and the good outcomes of all arms in the row's state, in earlier rounds, by action."""
     T = len(trial.labels)
     cell = 2 * trial.round + trial.state
-    sums = [np.bincount(cell, tally, minlength=2 * T) for tally in _tallies(trial).reshape(-1, 4).T]
-    by_round = np.stack(sums, axis=-1).reshape(T, 2, 2, 2)
-    before = np.cumsum(by_round, axis=0) - by_round
-    return np.asarray(before[trial.round, trial.state])
+    sums = [np.bincount(cell, tally, minlength=2 * T) for tally in _tallies(trial).reshape(4, -1)]
+    by_round = np.stack(sums).reshape(2, 2, T, 2)
+    before = np.cumsum(by_round, axis=2) - by_round
+    return np.asarray(before.reshape(2, 2, -1)[..., cell])
 
 
-def _before(trial: Trial, cell: IntArray) -> FloatArray:
+def _before(trial: Trial, cell: IntArray) -> IntArray:
     """Return the sums of the tallies of earlier rows with the same number; a round has at most one of them."""
     order = np.argsort(cell, kind="stable")  # rows are in the order of rounds
-    tallies = _tallies(trial)[order]
-    total = np.cumsum(tallies, axis=0) - tallies
+    tallies = _tallies(trial)[..., order]
+    total = np.cumsum(tallies, axis=-1, dtype=np.int32) - tallies
     start = np.r_[True, np.diff(cell[order]) != 0]
-    since = total - total[np.maximum.accumulate(np.where(start, np.arange(len(order)), 0))]
+    since = total - total[..., np.maximum.accumulate(np.where(start, np.arange(len(order)), 0))]
     found = np.empty_like(since)
-    found[order] = since
+    found[..., order] = since
     return found
