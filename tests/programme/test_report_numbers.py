@@ -1,4 +1,4 @@
-"""The numbers of a report do not depend on how they are worked out: each against a plain way to the same bits."""
+"""The numbers of a report do not depend on how they are worked out: each against a plain way to the same."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from meritfair.auditing.log import DrawLog
 from meritfair.core.tables import Labels, numbered
 from meritfair.datasets.logs import StateLog
 from meritfair.model.benefit import benefit
+from meritfair.model.counts import Counts
+from meritfair.model.posterior import Prior, fit_prior
 from meritfair.programme.records import draw_log, names_of, records, state_log
 from meritfair.programme.showing import learned
-from meritfair.programme.showing.estimating import LEVEL, PartEstimates
+from meritfair.programme.showing.estimating import PartEstimates
 from meritfair.programme.work import Work
 from programme.clinics import Clinic, clinic
 
@@ -66,20 +68,33 @@ def test_labels_are_numbered_as_texts_are() -> None:
     np.testing.assert_array_equal(found[1], places)
 
 
-def test_who_surely_gains_is_found_by_all_draws(played: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_surely_gains_is_found_without_all_draws(played: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("meritfair.model.gaps._TOGETHER", 7)
     with played.programme.store.reading("calls") as session:
         work = Work(session)
         known = PartEstimates.of(work.state, 0, np.flatnonzero(work.state.here))
-    for level in (LEVEL, 0.2, 0.0):  # of which more are settled late, or never
-        monkeypatch.setattr(learned, "_SURE", (1 + level) / 2)
-        monkeypatch.setattr(learned, "_AT_ONCE", 4 * 3 * len(known.members))
-        above = np.zeros(len(known.members))
-        for drawn in known.posterior.in_chunks(np.random.default_rng(learned._SEED), learned._DRAWS, 3):
-            above += (benefit(np.clip(drawn, learned._EDGE, 1 - learned._EDGE)) > 0).sum(axis=0)
-        sure = above / learned._DRAWS >= (1 + level) / 2
-        np.testing.assert_array_equal(learned._gain(known), sure)
-    assert 0 < sure.sum() < len(sure)
+    monkeypatch.setattr(learned, "_HOPELESS", 0.0)
+    share = (benefit(known.posterior.draw(np.random.default_rng(5), 5_000)) > 0).mean(axis=0)
+    monkeypatch.setattr(learned, "_AT_ONCE", 4 * 3 * len(known.members))
+    for sure in (0.9, 0.55):
+        monkeypatch.setattr(learned, "_SURE", sure)
+        found = learned._gain(known)
+        assert not found[share < sure - 0.12].any()
+        assert found[share > sure + 0.09].all()
+    assert 0 < found.sum() < len(found)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_who_is_hopeless_is_far_from_sure(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    visits = rng.integers(0, rng.choice([2, 5, 30, 300], (2_000, 1, 1)), (2_000, 2, 2))
+    seen = Counts(visits, rng.binomial(visits, rng.beta(0.5, 0.5, visits.shape)))
+    prior = Prior.uniform() if seed == 0 else fit_prior(seen)
+    known = prior.posterior(seen)
+    share = (benefit(np.clip(known.draw(rng, 2_000), 1e-12, 1 - 1e-12)) > 0).mean(axis=0)
+    hopeless = learned._standing(known) < learned._HOPELESS
+    assert hopeless.mean() > 0.3
+    assert share[hopeless].max() < learned._SURE - 0.05
 
 
 def test_bounds_do_not_depend_on_how_many_units_are_worked_out_at_once(

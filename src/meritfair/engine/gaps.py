@@ -189,18 +189,17 @@ def draw_filled(
     counts: FloatArray,
     odds: FloatArray,
     rng: WordArray,
-    first: int,
-    last: int,
+    arms: IntArray,
     burn_in: int,
     drawn: FloatArray,
 ) -> None:
-    """Draw the probabilities of the arms from `first` to before `last` from their posterior; set drawn (size, N, 4).
+    """Draw the probabilities of these arms from their posterior; set drawn (size, N, 4).
 
     `seen` (N, 2, 4) are complete outcomes; `weights` (N, C) and `prior` (C, 2, 4) are classes of Beta distributions.
     Each arm starts at its point (N, 4), and the first `burn_in` turns are not kept. `counts` (2, 4) and `odds` (C,) are
     room.
     """
-    for arm in range(first, last):
+    for arm in arms:
         point, before = points[arm], burn_in
         if gaps.bounds[arm] == gaps.bounds[arm + 1]:  # draws do not depend on each other
             before = 0

@@ -283,22 +283,18 @@ class FilledPosterior(Posterior):
         known = self.gaps.arrays(N), seen, weights, _outcomes(self.prior.good, self.prior.bad), points
         seeds = np.random.SeedSequence(rng.integers(2**63, size=4).tolist()).spawn(-(-N // _TOGETHER))
         sources = [new_source(seed) for seed in seeds]  # by arms, so that results do not depend on the threads
+        together = np.array_split(np.arange(N), np.arange(_TOGETHER, N, _TOGETHER))
         with ThreadPoolExecutor(available_cores(), thread_name_prefix="meritfair") as pool:
             for start in range(0, size, chunk):
                 drawn = np.empty((min(chunk, size - start), N, 4))
 
                 def work(part: int, drawn: FloatArray = drawn, burn_in: int = 0 if start else _BURN_IN) -> None:
                     room = self.gaps.room, np.empty((2, 4)), np.empty(C), sources[part]
-                    arms = part * _TOGETHER, min((part + 1) * _TOGETHER, N)
-                    draw_filled(*known, *room, *arms, burn_in, drawn)
+                    arms = together[part] if settled is None else together[part][~settled[together[part]]]
+                    draw_filled(*known, *room, arms, burn_in, drawn)
 
-                list(pool.map(work, _unsettled(len(sources), settled)))
+                list(pool.map(work, range(len(sources))))
                 yield drawn.reshape(-1, N, 2, 2)
-
-
-def _unsettled(parts: int, settled: BoolArray | None) -> list[int]:
-    """Return the parts of arms that share a generator in which some are not settled."""
-    return [k for k in range(parts) if settled is None or not settled[k * _TOGETHER : (k + 1) * _TOGETHER].all()]
 
 
 def posterior(prior: Prior, counts: Counts, gaps: Gaps, effective: Counts | None = None) -> Posterior:

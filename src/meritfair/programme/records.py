@@ -83,7 +83,10 @@ def records(work: Work, *, rounds: range | None = None) -> Records:
 
 def names_of(work: Work) -> list[str]:
     """Return what each participant is called: their id or, if they were erased, their number."""
-    known = {each.number: each.id for each in work.session.people() if each.id}
+    numbers, ids = work.session.people_columns()
+    known = {number: name for number, name in zip(numbers.tolist(), ids, strict=True) if name}
+    if len(known) == work.state.people:
+        return list(known.values())
     taken, names = set(known.values()), []
     for number in range(work.state.people):
         name = known.get(number) or f"participant {number}"

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import digamma, zeta
 
 from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.model.benefit import benefit
+from meritfair.model.posterior import Posterior
 from meritfair.programme.showing.estimating import LEVEL, PartEstimates
 from meritfair.programme.state import State
 
@@ -19,6 +21,7 @@ _SURE = (1 + LEVEL) / 2  # part of the draws above 0
 _AT_ONCE = 2_000_000  # numbers drawn at a time
 _EDGE = 1e-12
 _SEED = 1
+_HOPELESS = 0.5  # standard deviations above 0: who is at less cannot be sure, which takes about two
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -117,9 +120,11 @@ def _learned(known: PartEstimates, groups: Sequence[str], group: IntArray) -> Le
 def _gain(known: PartEstimates) -> BoolArray:
     """Return for each member whether their interval lies above 0: their benefit is, in most draws from the posterior.
 
-    Who has too many draws that are not above 0 is settled, and nothing more is worked out of them.
+    Who has too many draws that are not above 0 is settled, and so is from the start who is not even likely to gain by
+    the first two moments: nothing is drawn of them.
     """
-    above, settled, left = np.zeros(len(known.members)), np.zeros(len(known.members), np.bool_), _DRAWS
+    settled, left = _standing(known.posterior) < _HOPELESS, _DRAWS
+    above = np.zeros(len(settled))
     chunk = max(1, _AT_ONCE // (4 * len(above)))
     for drawn in known.posterior.in_chunks(np.random.default_rng(_SEED), _DRAWS, chunk, settled):
         left -= len(drawn)
@@ -129,6 +134,23 @@ def _gain(known: PartEstimates) -> BoolArray:
         if settled.all():
             break
     return np.asarray(above / _DRAWS >= _SURE)
+
+
+def _standing(known: Posterior) -> FloatArray:
+    r"""Return how many standard deviations the mean of a quantity lies above 0 that has the sign of the benefit.
+
+    The benefit is above 0 where :math:`\log P(0,a) - \log(1 - P(1,a))`, the log-odds of the good state in the long run,
+    is larger with a pull than without; its moments under a Beta distribution are known.
+    """
+    total, odds, variance = known.good + known.bad, 0.0, 0.0
+    for state, counts, sign in ((0, known.good, 1.0), (1, known.bad, -1.0)):
+        mine, all_ = counts[..., state, :], total[..., state, :]
+        mean = sign * (digamma(mine) - digamma(all_))
+        odds += mean[..., 1] - mean[..., 0]
+        variance += (zeta(2, mine) - zeta(2, all_)).sum(axis=-1)
+    mean = (known.weights * odds).sum(axis=-1)
+    spread = (known.weights * (variance + odds**2)).sum(axis=-1) - mean**2
+    return np.asarray(mean / np.sqrt(spread))
 
 
 def _group(name: str, gains: FloatArray, sure: BoolArray) -> LearnedGroup:
