@@ -6,6 +6,7 @@ import json
 import random
 import secrets
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import numpy as np
 import pytest
 
 import meritfair as mf
-from meritfair.programme import Outcomes, Store
+from meritfair.programme import Outcomes, Store, verifying
 from meritfair.programme.exporting import proof, read_export, write_export
 from meritfair.programme.ledger.canonical import canonical, sha256
 from meritfair.programme.ledger.entries import Entry
+from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.ledger.standalone import check
+from meritfair.programme.planning import PlannedRound, plan_round
 from meritfair.programme.verifying import verify
 from meritfair.programme.work import Work
 from programme.clinics import Clinic, clinic
@@ -105,6 +108,23 @@ def test_an_untouched_ledger_is_whole(store_url: str) -> None:
     result = here.programme.verify(heads=[here.programme.status().head])
     assert result.whole
     assert (result.rounds, result.draws, result.exact, result.near, result.tied) == (4, 4, 4, 0, True)
+
+
+@pytest.mark.parametrize(("off", "words"), [(5e-7, "agree to 1e-6, not bit for bit"), (2e-6, "do not follow from")])
+def test_exposures_that_another_processor_rounds_otherwise_are_not_wrong(
+    store: Store, monkeypatch: pytest.MonkeyPatch, off: float, words: str
+) -> None:
+    """Logarithms and exponentials differ in their last digits, and what iterates ends elsewhere by some 1e-9."""
+
+    def elsewhere(*arguments: Any) -> PlannedRound:
+        planned = plan_round(*arguments)
+        return replace(planned, due=planned.due + (np.arange(len(planned.due)) == 0) * int(off * ONE))
+
+    monkeypatch.setattr(verifying, "plan_round", elsewhere)
+    with store.reading("calls") as session:
+        result = verify(session)
+    assert words in str(result)
+    assert (result.whole, result.near) == (off < 1e-6, 4 * (off < 1e-6))
 
 
 def test_a_thousand_random_edits_are_found(store: Store) -> None:
