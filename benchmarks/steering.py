@@ -2,17 +2,18 @@
 
 Years of a simulated clinic of the people of :mod:`meritfair.datasets.clinic` are played with all that happens in an
 honest one: vacations of one to three weeks, more of them in summer; illness; people who leave, some of whom come back;
-sometimes a ward that is closed for two weeks; weeks without calls around holidays; a change of the budget; and people
-who are called without being drawn. Staff enter all of it in batches, with reasons where they are needed. Each year is
-asked whether anyone could have steered its draws (`meritfair.programme.showing.steering`). The first table has the
-share of the honest years that get another answer than "nothing to explain", the second the numbers that thresholds are
-set on, the third the share of years found in which a coordinator steers the draws in one of nine ways.
+sometimes a ward that is closed for two weeks; weeks without calls around holidays, and weeks of which nobody reports; a
+change of the budget; and people who are called without being drawn. Staff enter all of it in batches, with reasons
+where they are needed. Each year is asked whether anyone could have steered its draws
+(`meritfair.programme.showing.steering`). The first table has the share of the honest years that get another answer than
+"nothing to explain", the second the numbers that thresholds are set on, the third the share of years found in which a
+coordinator steers the draws, by what they do.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,7 +41,8 @@ LEAD, MALLORY = "Dr. Osei", "Mallory"
 SUMMER, HOLIDAYS = range(27, 34), (51, 52)
 VACATIONS, ILLNESS, LEAVES, RETURNS = 0.02, 0.02, 0.002, 0.5  # chances in a week, and of coming back
 WARD, NO_CALLS, CHANGES, OVERRIDES = 0.5, 0.02, 0.5, 0.3  # of a closed ward and a change in a year, others in a week
-REACHED, SEEN = 0.92, 0.8
+REACHED, SEEN, FORGOTTEN = 0.92, 0.8, 0.03  # called who are reached, states that are seen, weeks not reported
+NINE = 9  # rounds that long absences last
 
 
 @dataclass
@@ -54,6 +56,7 @@ class Year:
     weeks: int = WEEKS
     attack: Callable[[Year, int], dict[str, Any]] | None = None
     favourite: bool = False  # whether someone is called each week who was not drawn
+    week: int = 0
     state: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,13 +78,18 @@ class Year:
     def play(self) -> None:
         """Play all weeks."""
         for week in range(1, self.weeks + 1):
+            self.week = week
             self.come_and_go(week)
             more = self.attack(self, week) if self.attack is not None else {}
             if not more and week > 1 and (week in HOLIDAYS or self.rng.random() < NO_CALLS):
                 more = {"budget": 0, "reason": "public holiday"}
             self.draw(**more)
             self.report(week)
-            self.work.append("close", {"round": week}, None, LEAD)
+            self.close()
+
+    def close(self) -> None:
+        """Close the open round."""
+        self.work.append("close", {"round": self.work.state.summary.round}, None, LEAD)
 
     def come_and_go(self, week: int) -> None:
         """Let people join, leave, come back, fall ill and go on vacation, entered in batches."""
@@ -137,18 +145,32 @@ class Year:
         except ReasonNeededError:
             enrolling.set_away(self.work, ids, True, reason, by)
 
-    def draw(self, budget: int | None = None, away: Any = (), reason: str = "", after: Any = None) -> None:
-        """Draw a round; `after` is called once it is drawn."""
+    def draw(
+        self,
+        budget: int | None = None,
+        away: Any = (),
+        reason: str = "",
+        after: Any = None,
+        wanted: Sequence[int] | None = None,
+    ) -> None:
+        """Draw a round; `after` is called once it is drawn. If none of those wanted is drawn, draw one more."""
         rounds.next_round(self.work, None, budget, None, LEAD, away, reason)
         if after is not None:
             after()
+        if wanted is not None:
+            drawn = self.work.state.seen(self.work.state.summary.round)[0, self.work.numbers(self.ids_known())]
+            places = [k for k in range(self.people) if self.joins[k] <= self.week]
+            if not any(drawn[places.index(k)] == 1 for k in wanted):
+                self.close()
+                rounds.next_round(self.work, None, None, None, LEAD)
 
     def report(self, week: int) -> None:
         """Let everyone move, and nurses report what was done and seen."""
         rng, N, work = self.rng, self.people, self.work
         numbers = work.numbers(self.ids_known())
         places = np.array([k for k in range(N) if self.joins[k] <= week])
-        seen = work.state.seen(week)[0, numbers]
+        round_ = work.state.summary.round
+        seen = work.state.seen(round_)[0, numbers]
         drawn, enrolled = np.zeros(N, np.int64), np.zeros(N, np.bool_)
         drawn[places], enrolled[places] = seen == 1, seen >= 0
         action = drawn * (rng.random(N) < REACHED)
@@ -161,23 +183,25 @@ class Year:
         self.state = (rng.random(N) < good).astype(np.int64)
         told = np.where(rng.random(N) < SEEN, self.state, -1)
         done = np.where((drawn == 1) | (action == 1), action, -1)
+        if rng.random() < FORGOTTEN:
+            return
         for k, nurse in enumerate(self.nurses):
             own = np.flatnonzero(enrolled & (self.ward == k) & ((told >= 0) | (done >= 0)))
             if len(own):
                 ids = [self.ids[place] for place in own]
                 why = {id_: reasons[id_] for id_ in ids if id_ in reasons}
-                reporting.report(work, Outcomes(ids, done[own], told[own], reasons=why), week, nurse)
+                reporting.report(work, Outcomes(ids, done[own], told[own], reasons=why), round_, nurse)
 
     def ids_known(self) -> list[str]:
         """Return the ids of those who have ever joined."""
-        return [id_ for id_, join in zip(self.ids, self.joins, strict=True) if join <= self.work.state.summary.round]
+        return [id_ for id_, join in zip(self.ids, self.joins, strict=True) if join <= self.week]
 
     # ---- for those who steer
 
     @property
     def there(self) -> list[int]:
         """Who could be drawn now."""
-        found = self.here & (self.until <= self.work.state.summary.round + 1)
+        found = self.here & (self.until <= self.week)
         return [int(k) for k in np.flatnonzero(found)]
 
     def choose(self, number: int) -> list[int]:
@@ -275,6 +299,44 @@ def one_victim(year: Year, week: int) -> dict[str, Any]:
     return one_by_one(year, [k for k in year.favourites if k in year.there]) if week % 4 else {}
 
 
+def drip_nine(year: Year, week: int) -> dict[str, Any]:
+    """Note as many as need no reason as away, each for nine weeks."""
+    if week == 1:
+        return {}
+    kept = year.choose(max(2, 2 * year.budget))
+    rest = [k for k in year.there if k not in kept]
+    out = [int(k) for k in year.rng.permutation(rest)[: max(0, min(year.allowed(), len(rest)))]]
+    year.until[out] = week + NINE
+    for k, place in enumerate(out):
+        year.take_out_ids([year.ids[place]], "ill", f"{MALLORY} {k % 2 + 1}")
+    return {}
+
+
+def withdraw_nine(year: Year, week: int) -> dict[str, Any]:
+    """Withdraw all but twice the budget for nine weeks, twice."""
+    if week not in (year.weeks // 4, 5 * year.weeks // 8):
+        return {}
+    kept = year.choose(2 * year.budget)
+    out = [k for k in year.there if k not in kept]
+    enrolling.leave(year.work, [year.ids[k] for k in out], "a break", MALLORY)
+    year.here[out], year.returns[out] = False, week + NINE
+    return {}
+
+
+def victim_nine(year: Year, week: int) -> dict[str, Any]:
+    """Note one person as away for nine weeks of ten."""
+    year.favourites = year.favourites or [int(k) for k in year.there[:1]]
+    if week % (NINE + 1) == 2 and year.favourites[0] in year.there:
+        year.until[year.favourites] = week + NINE
+        year.take_out_ids([year.ids[year.favourites[0]]], "ill", MALLORY)
+    return {}
+
+
+def draw_again(year: Year, week: int) -> dict[str, Any]:
+    """Close a round in which no favourite was drawn, report nothing of it, and draw once more."""
+    return {"wanted": list(year.choose(max(1, year.budget // 2)))} if week > 1 else {}
+
+
 def no_calls(year: Year, week: int) -> dict[str, Any]:
     if week == 1:
         return {}
@@ -307,6 +369,10 @@ ATTACKS: dict[str, Callable[[Year, int], dict[str, Any]]] = {
     "largest chances away, without a reason": drip_by_chance,
     "others away at random, without a reason": drip_at_random,
     "one victim away 3 weeks in 4": one_victim,
+    "as many as need no reason away for 9 weeks each": drip_nine,
+    "withdraw all but twice the budget for 9 weeks, twice": withdraw_nine,
+    "one victim away 9 weeks in 10": victim_nine,
+    "draw once more if no favourite is drawn": draw_again,
     "no calls when favourites are low": no_calls,
     "settings changed and changed back": flip_flop,
     "a favourite called each week": call_favourite,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 import meritfair as mf
 from meritfair.core.language import speaking
-from meritfair.programme import Outcomes, Part, People, Programme, Trial
+from meritfair.programme import Outcomes, Part, People, Programme, Trial, work
 from meritfair.programme.inputs import ReasonNeededError
 from meritfair.programme.records import records
 from meritfair.programme.showing.board import board_values, board_words
@@ -212,15 +213,76 @@ def test_gains_are_those_of_equal_chances(url: str) -> None:
     assert found.answer == "nothing"
 
 
-def test_long_absences_and_those_who_left_are_not_planned_again(url: str) -> None:
+def test_long_absences_are_planned_again_and_those_who_left_are_not(url: str) -> None:
     calls = started(url)
     played(calls)
     calls.away(ids(2), by="Ann")
     calls.withdraw(ids(4, 2), by="Ann")
-    played(calls, 9)
-    calls.away(ids(2), back=True, by="Ann")
+    played(calls, 12)
+    calls.away(ids(1), back=True, by="Ann")  # the other may still
     played(calls)
-    assert found_in(calls).rounds == ()
+    found = found_in(calls)
+    assert [(each.round, each.absent) for each in found.rounds] == [*((k, 2) for k in range(2, 14)), (14, 1)]
+    assert found.moved == pytest.approx(12 * 2 * 5 / 38 + 5 / 38, rel=1e-6)
+    assert (found.turnover.left, found.turnover.brief, found.answer) == (2, 2, "nothing")
+
+
+def test_long_absences_are_found_that_need_no_reason(url: str) -> None:
+    """Two users note six a round as away, one by one, for nine rounds each, until most of the others are gone."""
+    calls = started(url, 60, 6)
+    back: dict[int, list[str]] = {}
+    for week in range(26):
+        if back.get(week):
+            calls.away(back.pop(week), back=True, by="Ben")
+        gone = {id_ for some in back.values() for id_ in some}
+        out = [id_ for id_ in ids(60, 12) if id_ not in gone][:6]
+        for k, id_ in enumerate(out):
+            calls.away([id_], by=("Ann", "Ben")[k % 2])
+        back[week + 9] = out
+        played(calls)
+    found = found_in(calls)
+    assert {"gained", "moved"} <= set(kinds(found))
+    assert set(next(each for each in found.findings if each.kind == "gained").people) == set(range(12))
+
+
+def test_someone_who_is_hardly_ever_there_is_found(url: str) -> None:
+    calls = started(url, 20, 5)
+    for week in range(30):
+        played(calls)
+        calls.away(ids(1), back=week % 10 == 9, by="Mallory")
+    found = found_in(calls)
+    assert kinds(found) == ["lost"]
+    assert (found.findings[0].people, found.findings[0].by) == ((0,), ("Mallory",))
+
+
+def test_many_who_leave_at_once_are_found(url: str) -> None:
+    calls = started(url)
+    played(calls, 3)
+    calls.withdraw(ids(19), reason="moved away", by="Ann")
+    played(calls)
+    assert found_in(calls).answer == "nothing"
+    calls.withdraw(ids(20, 19), by="Mallory")
+    played(calls)
+    found = found_in(calls)
+    assert kinds(found) == ["left"]
+    assert (found.findings[0].value, found.findings[0].of, found.findings[0].by) == (20, 40, ("Ann", "Mallory"))
+    assert (found.turnover.fewest, found.turnover.most) == (20, 40)
+
+
+def test_people_who_join_only_to_leave_are_found(url: str) -> None:
+    """Others are withdrawn before each draw, and come back under other ids after it."""
+    calls = started(url)
+    played(calls, 2)
+    others = ids(40, 10)
+    for week in range(4):
+        calls.withdraw(others, reason="moved away", by="Mallory")
+        played(calls)
+        others = [f"w{week}-{k}" for k in range(30)]
+        calls.enrol(People(others), by="Mallory")
+    found = found_in(calls)
+    assert {"brief", "left"} <= set(kinds(found))
+    brief = next(each for each in found.findings if each.kind == "brief")
+    assert (brief.value, brief.of, brief.by) == (120, 160, ("Mallory",))
 
 
 @pytest.mark.parametrize("back", [True, False])
@@ -240,7 +302,7 @@ def test_draws_that_absences_have_emptied_were_not_left_to_chance(url: str, back
     assert (found.findings[0].rounds, found.findings[0].by) == ((2, 3, 4), ("Mallory",))
     assert (found.emptied, found.certain) == (15, 15 + 5 * (not back))
     assert found.findings[0].reasons == ("they have left",)
-    assert ("collapsed" in kinds(found)) == (not back)
+    assert ("left" in kinds(found)) == (not back)
     assert {"gained"} <= set(kinds(found))
     assert set(next(each for each in found.findings if each.kind == "gained").people) == set(range(5))
 
@@ -325,17 +387,134 @@ def test_settings_that_are_changed_back_need_an_explanation(url: str) -> None:
     assert found.hasty == 3
 
 
-def test_someone_who_is_called_again_and_again_without_a_draw(url: str) -> None:
+def test_rounds_that_are_not_carried_out_need_an_explanation(url: str) -> None:
+    calls = started(url, policy="merit-fair:estimate=mean,design=exact,slack=2")
+    played(calls, 8)
+    for _ in range(3):
+        calls.draw(by="Mallory")  # nobody liked is drawn: once more
+        calls.close(by="Mallory")
+        played(calls)
+    drawn = calls.draw(by="Ann").ids
+    calls.report(Outcomes(drawn, after=[1] * 5), by="Ann")  # how they were, not what was done
+    calls.close(by="Ann")
+    played(calls, 2)
+    found = found_in(calls)
+    assert (found.answer, found.unused) == ("nothing", (9, 11, 13))
+    drawn = calls.draw(by="Mallory").ids
+    calls.report(Outcomes(drawn, [0] * 5), by="Mallory")
+    calls.close(by="Mallory")
+    assert found_in(calls).unused == (9, 11, 13), "the newest may still be reported"
+    played(calls, 2)
+    found = found_in(calls)
+    assert kinds(found) == ["unused"]
+    assert (found.findings[0].rounds, found.findings[0].by) == ((9, 11, 13, 18), ("Mallory",))
+    calls.correct(Outcomes(drawn[:1], [1]), round=18, reason="mistyped", by="Ann")
+    assert found_in(calls).answer == "nothing"
+
+
+def test_where_few_can_be_reached_a_round_without_any_is_usual(url: str) -> None:
+    calls = started(url, 10, 2)
+    for week in range(20):
+        drawn = calls.draw(by="Ann").ids
+        calls.report(Outcomes(drawn, [week % 2, 0], [1, 1]), by="Ann")
+        calls.close(by="Ann")
+    assert found_in(calls).unused == ()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+    """A clock that stands still until its only item is changed."""
+    time = [datetime(2026, 3, 2, 9, tzinfo=UTC)]
+    monkeypatch.setattr(work, "now", lambda: f"{time[0]:%Y-%m-%dT%H:%M:%SZ}")
+    return time
+
+
+def test_rounds_that_come_too_soon_need_an_explanation(url: str, clock: list[datetime]) -> None:
+    calls = started(url)
+    for _week in range(8):
+        played(calls)
+        clock[0] += timedelta(days=7)
+    clock[0] += timedelta(days=60)  # a long break
+    for _week in range(4):
+        played(calls)
+        clock[0] += timedelta(minutes=5)
+        played(calls)
+        clock[0] += timedelta(days=7)
+        if _week == 2:
+            assert (found_in(calls).answer, found_in(calls).hurried) == ("nothing", (10, 12, 14))
+    found = found_in(calls)
+    assert kinds(found) == ["hurried"]
+    assert (found.findings[0].rounds, found.findings[0].value, found.findings[0].of) == ((10, 12, 14, 16), 4, 16)
+
+
+def test_several_rounds_a_day_have_no_usual_time(url: str, clock: list[datetime]) -> None:
+    calls = started(url)
+    for k in range(24):
+        played(calls)
+        clock[0] += timedelta(minutes=10) if k % 8 else timedelta(hours=9)
+    assert found_in(calls).hurried == ()
+
+
+def test_a_change_on_the_evening_before_a_draw_is_soon_before_it(url: str, clock: list[datetime]) -> None:
+    calls = started(url)
+    played(calls)
+    for hours, hasty in ((23, 1), (24, 1)):
+        calls.change(budget=hours, reason="staff", by="Ann")
+        clock[0] += timedelta(hours=hours)
+        played(calls)
+        assert found_in(calls).hasty == hasty
+
+
+def test_groups_that_are_changed_after_draws_need_an_explanation(url: str) -> None:
+    calls = mf.programme.open(url, "calls")
+    calls.create(5, "random", by="Dr. Osei")
+    calls.enrol(People(ids(40), group=["north"] * 20 + ["south"] * 20), by="Dr. Osei")
+    calls.withdraw(ids(3), by="Mallory")
+    calls.enrol(People(ids(3), group=["south"] * 3), by="Mallory")  # before any draw
+    played(calls)
+    assert found_in(calls).turnover.regrouped == 0
+    calls.withdraw(ids(40, 20), reason="moved", by="Mallory")
+    calls.enrol(People(ids(24, 20), group=["north"] * 4), by="Mallory")
+    calls.enrol(People(ids(40, 24)), by="Mallory")  # nothing is said of it
+    played(calls)
+    found = found_in(calls)
+    assert (found.turnover.regrouped, found.answer) == (4, "nothing")
+    calls.withdraw(ids(1), by="Mallory")
+    calls.enrol(People(ids(1), group=["north"]), by="Mallory")
+    found = found_in(calls)
+    assert kinds(found) == ["regrouped"]
+    assert (found.findings[0].people, found.findings[0].by) == ((0, 20, 21, 22, 23), ("Mallory",))
+
+
+def test_many_who_are_called_without_a_draw_need_an_explanation(url: str) -> None:
     calls = started(url, policy="round-robin")
-    for _ in range(6):
+    for week in range(8):
         drawn = calls.draw(by="Ann").ids
         calls.report(Outcomes(drawn, [1] * 5, [1] * 5), by="Ann")
+        other = next(id_ for id_ in ids(40, 3 * week) if id_ not in drawn)
+        calls.report(Outcomes([other], [1], [1], reasons={other: "asked"}), by="Mallory")
+        calls.close(by="Ann")
+    found = found_in(calls)
+    assert kinds(found) == ["overrides"]
+    assert (found.findings[0].by, found.findings[0].reasons) == (("Mallory",), ("asked",))
+    assert "that is much, and the board should ask" in calls.audit().verdict
+
+
+def test_someone_who_is_called_again_and_again_without_a_draw(url: str) -> None:
+    calls = started(url, budget=8, policy="round-robin")
+    for _ in range(6):
+        drawn = calls.draw(by="Ann").ids
+        calls.report(Outcomes(drawn, [1] * 8, [1] * 8), by="Ann")
         if "p039" not in drawn:
             calls.report(Outcomes(["p039"], [1], [1], reasons={"p039": "asked"}), by="Mallory")
         calls.close(by="Ann")
     found = found_in(calls)
     assert kinds(found) == ["favoured"]
-    assert found.findings[0].people == (39,)
+    assert (found.findings[0].people, found.findings[0].by, found.findings[0].reasons) == (
+        (39,),
+        ("Mallory",),
+        ("asked",),
+    )
 
 
 def test_who_alone_enters_outcomes_is_shown(url: str) -> None:
@@ -345,7 +524,12 @@ def test_who_alone_enters_outcomes_is_shown(url: str) -> None:
     calls.report(Outcomes(drawn[:1], before=[0]), by="Ben")
     calls.report(Outcomes(drawn[4:], [1], [1]), by="Ben")
     found = found_in(calls).reporters
-    assert (found.people, found.alone) == (5, {"Ann": 3, "Ben": 1})
+    assert (found.people, found.alone, found.told) == (5, {"Ann": 3, "Ben": 1}, {})
+    calls.close(by="Ann")
+    calls.draw(states=Outcomes(ids(10), before=[1] * 10), by="Cem")
+    found = found_in(calls).reporters
+    assert found.people == 10
+    assert (found.alone, found.told) == ({"Cem": 5}, {"Cem": 10})
 
 
 # ---- in words

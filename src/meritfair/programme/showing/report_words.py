@@ -11,6 +11,7 @@ from meritfair.core.language import _, current, ngettext
 from meritfair.effects.report import Effect
 from meritfair.effects.sequence import LEAST
 from meritfair.programme.showing.report import ProgrammeReport
+from meritfair.programme.showing.steering import OVERRIDES, OVERRIDES_PART
 from meritfair.programme.showing.steering_words import steering_clause
 from meritfair.programme.showing.wording import (
     draws,
@@ -25,7 +26,6 @@ from meritfair.programme.showing.wording import (
     whole,
 )
 
-_MANY = 0.1  # overrides, as a part of all who were reached, that a board should ask about
 _SHIFT = 0.05  # by how much a group's part of those reached may differ from its part of the draws
 _EVEN = 5e-4  # draws
 _MOST_NAMES = 10
@@ -148,7 +148,7 @@ def overrides_words(report: ProgrammeReport) -> str:
             "{n} of the {reached} who were reached ({part}) had not been drawn; together with those who could not be "
             "reached, this moves {points} percentage points of all calls to the group {group}."
         ).format(**values, points=points(float(shift[place])), group=report.groups.names[place])
-    if number > _MANY * reached:
+    if number >= OVERRIDES and number > OVERRIDES_PART * reached:
         return _(
             "{n} of the {reached} who were reached ({part}) had not been drawn; that is much, and the board should ask "
             "why."

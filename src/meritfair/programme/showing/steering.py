@@ -4,7 +4,7 @@ A draw follows its chances, and these follow from who is there, the budget and t
 So each of these is looked at by itself.
 
 **Absences.** Whoever is withdrawn or away raises the chances of the others. An absence is looked at if the person
-came back within `BACK` rounds, or may still. Each round with such absences is planned again as if all of them had
+came back, however late, or is away and may still. Each round with such absences is planned again as if all of them had
 stayed. With :math:`d_{ri}` what person i was due in round r, :math:`d'_{ri}` what they are due in that plan, and
 :math:`A_r` the absent, who were due nothing,
 
@@ -21,6 +21,11 @@ all who could have been drawn, and the sum of the chances that they have in the 
 in :math:`\sum_r e_r / \sqrt{\sum_r e_r^2}`: a self-normalised sum, since what is entered together, such as a whole
 ward, is one choice and not many.
 
+**Rounds.** Whoever may draw as often as they like can draw until a favourite comes up, and call only then. So rounds
+are counted that came soon after the one before, compared with the usual time between draws: the median of the time
+between two draws, weighted by its length, which many short ones hardly move. And rounds are counted after which nobody
+of those drawn was reported as reached, nor how they were.
+
 **Answers.** Nothing to explain; something needs an explanation; or draws were not left to chance, since absences left
 no more people than were drawn. The thresholds are what honest years hardly ever reach: ``benchmarks/steering.py`` plays
 them, and `docs/programme.md` has the figures.
@@ -34,6 +39,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
@@ -41,25 +47,34 @@ import numpy as np
 
 from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.programme.columns import Columns
-from meritfair.programme.ledger.entries import Entry
+from meritfair.programme.ledger.entries import Entry, parse_time
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.ledger.rowtable import RowTable
 from meritfair.programme.planning import PlannedRound, plan_round, unknown_states
 from meritfair.programme.records import Records
 from meritfair.programme.settings import Settings
+from meritfair.programme.showing.happenings import Happenings
 from meritfair.programme.state import State
 from meritfair.programme.work import Work
 
 NOTHING, EXPLAIN, NOT_CHANCE = "nothing", "explain", "not-chance"
 
-BACK = 8  # rounds within which someone who was taken out is back
-ROUND_MOVED, ROUND_DRAWS = 0.75, 2.0  # part of the budget of one round, and draws, that absences move
+SOON = 8  # rounds within which settings are changed back, and many leave
+ROUND_MOVED, ROUND_DRAWS = 0.8, 2.0  # part of the budget of one round, and draws, that absences move
+ALL_MOVED = 0.25  # part of the budget of all rounds, after `SOON` of them
 EMPTIED = 3  # rounds with as many people as are drawn, where there were twice as many with those absent
-GAINED, GAINED_PART = 1.0, 0.25  # draws that someone gained, and as a part of all that they were given
-LOST, LOST_PART = 1.5, 0.5  # draws that someone lost, and as a part of all that they would have been given
+GAINED, GAINED_PART = 1.0, 0.3  # draws that someone gained, and as a part of all that they were given
+LOST, LOST_PART, LOST_TIMES = 1.5, 0.6, 3  # draws that someone lost, as a part of all theirs, by how many absences
 SCORE, RATIO, EXCESS = 3.5, 1.75, 2.0  # of those taken out: how odd and how much larger their chances are, and in draws
-OWN_BUDGETS, OWN_PART = 3, 0.125  # rounds with a budget of their own, and as a part of all rounds
-OVERRIDES, OVERRIDES_PART = 5, 0.2  # reached without being drawn, and as a part of all who were reached
+OWN_BUDGETS, OWN_PART = 3, 0.15  # rounds with a budget of their own, and as a part of all rounds
+FELL, FELL_PART = 4, 0.5  # people who left for good within `SOON` rounds, and as a part of all
+BRIEF, BRIEF_PART, BRIEF_ROUNDS = 4, 0.25, 2  # people who left for good after so few rounds, and as a part of all
+UNUSED, UNUSED_PART, NEWEST = 3, 0.125, 2  # rounds that were not carried out, as a part of all but the newest
+UNLIKELY = 0.01  # probability that nobody who is drawn can be reached
+HURRIED, HURRIED_PART = 3, 0.125  # rounds that came soon after the one before, and as a part of all rounds
+HASTE, RHYTHM = 0.1, 12 * 3600.0  # part of the usual time between draws; seconds that this has at least
+REGROUPED, REGROUPED_PART = 3, 0.1  # people whose group was changed, and as a part of all
+OVERRIDES, OVERRIDES_PART = 5, 0.15  # reached without being drawn, and as a part of all who were reached
 PERSON_PART = 0.5  # the same for one person
 _LARGE, _ROUND_PART = 20_000, 0.05  # with so many people, rounds in which fewer are absent are not planned again
 _MOST_PEOPLE = 10
@@ -74,8 +89,8 @@ class Finding:
     Attributes
     ----------
     kind : str
-        ``emptied``, ``collapsed``, ``moved``, ``gained``, ``lost``, ``chosen``, ``budgets``, ``flipped``, ``overrides``
-        or ``favoured``.
+        ``emptied``, ``left``, ``brief``, ``moved``, ``gained``, ``lost``, ``chosen``, ``budgets``, ``flipped``,
+        ``hurried``, ``unused``, ``regrouped``, ``overrides`` or ``favoured``.
     rounds : tuple of int
         In which it shows.
     time : str
@@ -192,18 +207,47 @@ class Choice:
 
 @dataclass(frozen=True)
 class Reporters:
-    """Who alone has entered all outcomes of somebody.
+    """Who has entered outcomes, and states for draws.
 
     Attributes
     ----------
     people : int
-        Of whom outcomes were entered.
+        Of whom any were entered.
     alone : dict of str to int
         By user, for how many people nobody else has entered any.
+    told : dict of str to int
+        By user, how many states they told for draws.
     """
 
     people: int
     alone: dict[str, int]
+    told: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Turnover:
+    """Who was in the draws, and who came and went for good.
+
+    Attributes
+    ----------
+    fewest, most : int
+        People who could be drawn, in the round with the fewest and in that with the most.
+    late : int
+        People who joined after the first draw.
+    left : int
+        People who left and have not come back.
+    brief : int
+        Those of them who were in `BRIEF_ROUNDS` rounds at most.
+    regrouped : int
+        People whose group was changed after they had been in a draw.
+    """
+
+    fewest: int
+    most: int
+    late: int
+    left: int
+    brief: int
+    regrouped: int
 
 
 @dataclass(frozen=True)
@@ -242,7 +286,10 @@ class Steering:
     budgets : tuple of OwnBudget
     flips : tuple of Flip
     hasty : int
-        Changes of settings on the day of the next draw.
+        Changes of settings within a day before the next draw.
+    hurried, unused : tuple of int
+        Rounds that came soon after the one before; and those after which nobody was reported as reached.
+    turnover : Turnover
     reporters : Reporters
     """
 
@@ -258,6 +305,9 @@ class Steering:
     budgets: tuple[OwnBudget, ...]
     flips: tuple[Flip, ...]
     hasty: int
+    hurried: tuple[int, ...]
+    unused: tuple[int, ...]
+    turnover: Turnover
     reporters: Reporters
 
     @property
@@ -279,13 +329,14 @@ class Steering:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values."""
         lists = ("rounds", "gains", "losses", "users", "budgets", "flips")
-        flat = ("moved", "budget", "emptied", "certain", "thin", "hasty")
+        flat = ("moved", "budget", "emptied", "certain", "thin", "hasty", "hurried", "unused")
         return {
             "answer": self.answer,
             "findings": [asdict(each) | {"answer": each.answer} for each in self.findings],
             **{name: getattr(self, name) for name in flat},
             **{name: [asdict(each) for each in getattr(self, name)] for name in lists},
             "choice": asdict(self.choice) | {name: getattr(self.choice, name) for name in ("ratio", "score")},
+            "turnover": asdict(self.turnover),
             "reporters": asdict(self.reporters),
         }
 
@@ -301,9 +352,9 @@ def steering_of(work: Work, found: Records) -> Steering:
     people = work.state.people
     given = np.bincount(found.number, found.given, people).astype(np.float64)
     facts = _Facts(ledger, found, absences, moves, given)
-    kinds = (_emptied(facts), _moved(facts), _gained(facts), _lost(facts), _chosen(facts), _budgets(facts))
-    more = (_flipped(facts), _overrides(facts))
-    findings = [each for some in (*kinds, *more) for each in some]
+    absent = (_emptied, _left, _brief, _moved, _gained, _lost, _chosen)
+    others = (_hurried, _unused, _budgets, _flipped, _regrouped, _overrides)
+    findings = [each for look in (*absent, *others) for each in look(facts)]
     return Steering(
         findings=tuple(sorted(findings, key=lambda each: each.answer != NOT_CHANCE)),
         rounds=tuple(moves.rounds),
@@ -317,6 +368,9 @@ def steering_of(work: Work, found: Records) -> Steering:
         budgets=tuple(ledger.budgets),
         flips=tuple(ledger.flips()),
         hasty=ledger.hasty,
+        hurried=facts.hurried,
+        unused=facts.unused,
+        turnover=facts.turnover,
         reporters=ledger.reporters(),
     )
 
@@ -365,12 +419,6 @@ class Absences:
         gap = np.flatnonzero((number[1:] == number[:-1]) & (first <= last))
         return cls(number[gap], first[gap], last[gap])
 
-    @cached_property
-    def short(self) -> Absences:
-        """Those of at most `BACK` rounds."""
-        keep = self.last - self.first < BACK
-        return Absences(self.number[keep], self.first[keep], self.last[keep])
-
     def covering(self, part: IntArray, parts: int, rounds: int) -> IntArray:
         """Return how many there are in each round and part, shape (rounds, parts)."""
         change = np.zeros((rounds + 2, parts), np.int64)
@@ -394,11 +442,12 @@ class Absences:
 
 @dataclass
 class _Ledger:
-    """Goes through the entries, and has rounds planned again as if nobody had been absent for a short time."""
+    """Goes through the entries, and has rounds planned again as if nobody had been absent for a time."""
 
     work: Work
     absences: Absences
     state: State = field(default_factory=lambda: State(Columns()))
+    commits: list[Entry] = field(default_factory=list)
     times: list[str] = field(default_factory=list)
     asked: list[tuple[int, ...]] = field(default_factory=list)
     budgets: list[OwnBudget] = field(default_factory=list)
@@ -407,21 +456,29 @@ class _Ledger:
     hasty: int = 0
 
     def __post_init__(self) -> None:
-        short = self.absences.short
+        absences = self.absences
         self.absent = {
-            round_: short.number[places] for round_, places in short.by_round().items() if self._matters(len(places))
+            round_: absences.number[places]
+            for round_, places in absences.by_round().items()
+            if self._matters(len(places))
         }
         self.last_plan = max(self.absent, default=0)
         self.entered = np.full(len(self.absences.number), -1)  # by absence, which of `takers` has entered it
         self.takers: list[Entry] = []
         self._first = {
             (int(number), int(first)): place
-            for place, (number, first) in enumerate(zip(self.absences.number, self.absences.first, strict=True))
+            for place, (number, first) in enumerate(zip(absences.number, absences.first, strict=True))
         }
         self._users: dict[str, int] = {}
-        self._reporter = np.full(self.work.state.people, -1)
+        people = self.work.state.people
+        self._reporter = np.full(people, -1)
+        self._told = Counter[str]()
+        self.joined, self.regrouped = np.zeros(people, np.int64), np.zeros(people, np.bool_)  # after so many rounds
+        self.regrouping: list[tuple[int, Entry]] = []  # the next round, and the entry
+        self._group = np.full(people, "", dtype=object)
+        self._known = np.zeros(people, np.bool_)
         self._settings: Settings | None = None
-        self._waiting: list[str] = []  # days of changes since the last draw
+        self._waiting: list[str] = []  # times of changes since the last draw
 
     def _matters(self, absent: int) -> bool:
         people = self.work.state.people
@@ -436,14 +493,16 @@ class _Ledger:
         elif entry.kind in ("away", "withdraw") and table is not None:
             self._taken_out(entry, table)
         elif entry.kind in ("report", "correct") and table is not None:
-            self._reported(entry, table)
+            self._reported(entry.by, table["number"])
+        elif entry.kind == "enrol" and table is not None:
+            self._enrolled(entry, table)
         if len(self.times) < self.last_plan:
             self.state.apply(entry, table)
 
     def _set(self, entry: Entry) -> None:
         if self._settings is not None:
             self.changes.append((len(self.times) + 1, entry, str(self._settings.body())))
-            self._waiting.append(entry.time[:10])
+            self._waiting.append(entry.time)
         body = {} if self._settings is None else self._settings.body()
         self._settings = Settings.from_body({**body, **entry.body})
 
@@ -458,10 +517,15 @@ class _Ledger:
         own = tuple(part.budget_in(round_) for part in self._settings.parts)
         if own != asked:
             self.budgets.append(OwnBudget(round_, entry.time, entry.by, entry.body["reason"], asked, own))
+        self.commits.append(entry)
         self.times.append(entry.time)
         self.asked.append(asked)
-        self.hasty += sum(day == entry.time[:10] for day in self._waiting)
+        self.hasty += sum(parse_time(entry.time) - parse_time(time) < timedelta(days=1) for time in self._waiting)
         self._waiting.clear()
+        told = table["number"][table["state"] >= 0]
+        if len(told):
+            self._told[entry.by] += len(told)
+            self._reported(entry.by, told)
 
     def _taken_out(self, entry: Entry, table: RowTable) -> None:
         numbers = table["number"] if entry.kind == "withdraw" else table["number"][table["away"] == 1]
@@ -471,9 +535,22 @@ class _Ledger:
             if place is not None:
                 self.entered[place] = len(self.takers) - 1
 
-    def _reported(self, entry: Entry, table: RowTable) -> None:
-        user = self._users.setdefault(entry.by, len(self._users))
+    def _enrolled(self, entry: Entry, table: RowTable) -> None:
         numbers = table["number"]
+        known = self._known[numbers]
+        self.joined[numbers[~known]] = len(self.times)
+        self._known[numbers] = True
+        levels = entry.body["levels"].get("group")
+        if levels is not None:
+            group = np.array(levels, dtype=object)[table["group"]]
+            changed = known & (self.joined[numbers] < len(self.times)) & (self._group[numbers] != group)
+            if changed.any():
+                self.regrouped[numbers[changed]] = True
+                self.regrouping.append((min(len(self.times) + 1, self.work.state.summary.round), entry))
+            self._group[numbers] = group
+
+    def _reported(self, by: str, numbers: IntArray) -> None:
+        user = self._users.setdefault(by, len(self._users))
         before = self._reporter[numbers]
         self._reporter[numbers] = np.where((before == -1) | (before == user), user, -2)
 
@@ -484,15 +561,16 @@ class _Ledger:
         for k, (first, entry, before) in enumerate(self.changes):
             later = zip(self.changes[k + 1 :], after[k + 1 :], strict=True)
             end, other = next(((end, other) for (end, other, _), now in later if now == before), (0, entry))
-            if before != after[k] and 0 < end - first <= BACK:
+            if before != after[k] and 0 < end - first <= SOON:
                 reasons = tuple(dict.fromkeys(str(each.body["reason"]) for each in (entry, other)))
                 yield Flip(first, end - 1, entry.time, tuple(dict.fromkeys((entry.by, other.by))), reasons)
 
     def reporters(self) -> Reporters:
-        """Return who alone has entered all outcomes of somebody."""
+        """Return who has entered outcomes and states, and who alone has entered all of them of somebody."""
         alone = np.bincount(self._reporter[self._reporter >= 0], minlength=len(self._users))
         known = {name: int(alone[place]) for name, place in self._users.items() if alone[place]}
-        return Reporters(int((self._reporter != -1).sum()), dict(Counter(known).most_common()))
+        told = dict(self._told.most_common())
+        return Reporters(int((self._reporter != -1).sum()), dict(Counter(known).most_common()), told)
 
 
 def _with_people(state: State, numbers: IntArray) -> State:
@@ -524,17 +602,17 @@ def _moves(ledger: _Ledger, found: Records) -> _Moves:
     """Compare each round that was planned again with the round as it was."""
     people, part = ledger.work.state.people, ledger.work.state.part
     moves = _Moves(np.zeros(people), np.zeros(people), np.zeros(len(ledger.takers) + 1))
-    short, entered = ledger.absences.short, ledger.entered[ledger.absences.last - ledger.absences.first < BACK]
+    absences, entered = ledger.absences, ledger.entered
     users = np.array([each.by for each in ledger.takers] + [""], dtype=object)
     starts = np.searchsorted(found.round, np.arange(1, len(ledger.times) + 2))
-    places = short.by_round()
+    places = absences.by_round()
     for round_, future in ledger.plans.items():
         rows = slice(starts[round_ - 1], starts[round_])
         planned = future.result()
         due, chance = np.zeros((2, people))
         due[planned.number], chance[planned.number] = planned.due / ONE, planned.chance / ONE
         here = places[round_]
-        absent = short.number[here]
+        absent = absences.number[here]
         moves.gain[found.number[rows]] += found.due[rows] / ONE
         moves.gain -= due
         moves.lost[absent] += due[absent]
@@ -542,10 +620,10 @@ def _moves(ledger: _Ledger, found: Records) -> _Moves:
         there = int((found.away[rows] == 0).sum())
         size = there, len(absent), int(sum(ledger.asked[round_ - 1])), float(due[absent].sum())
         moves.rounds.append(MovedRound(round_, ledger.times[round_ - 1], *size))
-        new = here[short.first[here] == round_]
+        new = here[absences.first[here] == round_]
         for by in {"", *users[entered[new]]}:
             own = new[users[entered[new]] == by] if by else new
-            choice = _choice(short.number[own], planned.number, chance, part)
+            choice = _choice(absences.number[own], planned.number, chance, part)
             if by:
                 moves.choices[by] = moves.choices.get(by, Choice()) + choice
             else:
@@ -620,6 +698,49 @@ class _Facts:
         places = np.flatnonzero(lasts if people is None else lasts & np.isin(absences.number, people))
         return [self.ledger.takers[k] for k in np.unique(self.ledger.entered[places]) if k >= 0]
 
+    @cached_property
+    def hurried(self) -> tuple[int, ...]:
+        """Rounds that came soon after the one before, compared with the usual time between draws."""
+        waits = np.diff([parse_time(time).timestamp() for time in self.ledger.times])
+        order = np.sort(waits)
+        usual = order[np.searchsorted(np.cumsum(order), order.sum() / 2)] if len(waits) else 0.0
+        if usual < RHYTHM:
+            return ()
+        return tuple((np.flatnonzero(waits < HASTE * usual) + 2).tolist())
+
+    @cached_property
+    def unused(self) -> tuple[int, ...]:
+        """Rounds, but the newest, after which nobody of those drawn was reported as reached, nor how they were."""
+        found, rounds = self.found, len(self.ledger.times)
+        mine = (found.drawn == 1) & (found.round <= rounds - NEWEST)
+        drawn, reached, known, seen = (
+            np.bincount(found.round[mine & rows], minlength=rounds + 1)
+            for rows in (True, found.action == 1, found.action >= 0, (found.action < 0) & (found.after >= 0))
+        )
+        some = (reached > 0) | (seen > 0)
+        rate = reached[some].sum() / max(1, known[some].sum())
+        unlikely = (known == 0) | ((1 - rate) ** known < UNLIKELY)
+        return tuple(np.flatnonzero((drawn > 0) & ~some & unlikely).tolist())
+
+    @cached_property
+    def brief(self) -> BoolArray:
+        """By person, whether they left for good, after few rounds or none."""
+        state, found = self.ledger.work.state, self.found
+        rounds = np.bincount(found.number[found.away == 0], minlength=state.people)
+        return ~state.here & (rounds <= BRIEF_ROUNDS)
+
+    @cached_property
+    def turnover(self) -> Turnover:
+        """Who was in the draws, and who came and went."""
+        ledger, there = self.ledger, self.sizes[0].sum(axis=1)
+        late, left = int((ledger.joined > 0).sum()), int((~ledger.work.state.here).sum())
+        brief, regrouped = int(self.brief.sum()), int(ledger.regrouped.sum())
+        return Turnover(int(there.min()), int(there.max()), late, left, brief, regrouped)
+
+    def draws_of(self, rounds: Sequence[int]) -> list[Entry]:
+        """Return the entries that began these rounds."""
+        return [self.ledger.commits[round_ - 1] for round_ in rounds]
+
     def finding(self, kind: str, rounds: Sequence[int], entries: Sequence[Entry], **more: Any) -> Finding:
         """Return a finding with who entered what it is about, and why."""
         by, reasons = _by(entries), _reasons(entries)
@@ -637,34 +758,53 @@ def _reasons(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 def _emptied(facts: _Facts) -> list[Finding]:
     """Return rounds in which absences left no more people than were drawn."""
+    rounds = (np.flatnonzero(facts.emptied.any(axis=1)) + 1).tolist()
+    if not rounds:
+        return []
+    drawn, all_ = float(facts.sizes[0][facts.emptied].sum()), float(facts.found.drawn.sum())
+    return [facts.finding("emptied", rounds, facts.entries_of(rounds), value=drawn, of=all_)]
+
+
+def _left(facts: _Facts) -> list[Finding]:
+    """Return rounds soon before which many left for good."""
     present, absent, asked = facts.sizes
-    before = np.array([present[max(0, k - BACK) : k + 1].max(axis=0) for k in range(len(present))])
-    fell = facts.full & (present + absent < 2 * asked) & (before >= 2 * asked)
-    made = []
-    for kind, where in (("emptied", facts.emptied), ("collapsed", fell)):
-        rounds = (np.flatnonzero(where.any(axis=1)) + 1).tolist()
-        if rounds:
-            drawn = int(present[where].sum())
-            entries = facts.entries_of(rounds) if kind == "emptied" else _withdrawals(facts, rounds)
-            made.append(facts.finding(kind, rounds, entries, value=float(drawn), of=float(facts.found.drawn.sum())))
-    return made
-
-
-def _withdrawals(facts: _Facts, rounds: Sequence[int]) -> list[Entry]:
-    """Return the entries that took people out in the rounds before the first of these."""
+    people = present + absent
+    before = np.array([people[max(0, k - SOON) : k + 1].max(axis=0) for k in range(len(people))])
+    fell = (before - people >= FELL) & (before - people >= FELL_PART * before) & (before >= 2 * asked) & (asked > 0)
+    if not fell.any():
+        return []
+    rounds = (np.flatnonzero(fell.any(axis=1)) + 1).tolist()
+    place = np.unravel_index(np.where(fell, before - people, 0).argmax(), fell.shape)
     times = facts.ledger.times
-    since = times[max(0, rounds[0] - 1 - BACK)]
-    return [each for each in facts.ledger.takers if since <= each.time <= times[rounds[-1] - 1]]
+    since = times[max(0, rounds[0] - 1 - SOON)]
+    entries = [each for each in facts.ledger.takers if since <= each.time <= times[rounds[-1] - 1]]
+    sums = {"value": float((before - people)[place]), "of": float(before[place])}
+    return [facts.finding("left", rounds, [each for each in entries if each.kind == "withdraw"], **sums)]
+
+
+def _brief(facts: _Facts) -> list[Finding]:
+    """Return many people who joined, and left for good after few rounds or none."""
+    number, of = facts.turnover.brief, facts.ledger.work.state.people
+    if number < max(BRIEF, BRIEF_PART * of):
+        return []
+    last = len(facts.ledger.times)
+    rounds = sorted({min(last, int(each) + 1) for each in facts.ledger.joined[facts.brief]})
+    takers = [each for each in facts.ledger.takers if each.kind == "withdraw"]
+    people = _numbers(np.flatnonzero(facts.brief))
+    return [facts.finding("brief", rounds, takers, people=people, value=float(number), of=float(of))]
 
 
 def _moved(facts: _Facts) -> list[Finding]:
-    """Return rounds in which absences moved much of the budget."""
+    """Return rounds in which absences moved much of the budget; all rounds, if they did in all."""
     emptied = set((np.flatnonzero(facts.emptied.any(axis=1)) + 1).tolist())
     large = [
         each
         for each in facts.moves.rounds
         if each.moved >= max(ROUND_MOVED * each.budget, ROUND_DRAWS) and each.round not in emptied
     ]
+    all_, moved = sum(map(sum, facts.ledger.asked)), sum(each.moved for each in facts.moves.rounds)
+    if not large and moved >= max(ALL_MOVED * all_, ROUND_DRAWS) and len(facts.ledger.times) >= SOON:
+        large = [each for each in facts.moves.rounds if each.round not in emptied]
     if not large:
         return []
     rounds = [each.round for each in large]
@@ -687,13 +827,13 @@ def _gained(facts: _Facts) -> list[Finding]:
 def _lost(facts: _Facts) -> list[Finding]:
     """Return people who lost most of their chances, as they were taken out again and again."""
     lost, given = facts.moves.lost, facts.given
-    people = np.flatnonzero((lost >= LOST) & (lost >= LOST_PART * (lost + given)))
+    absences = np.bincount(facts.absences.number, minlength=len(lost))
+    people = np.flatnonzero((lost >= LOST) & (lost >= LOST_PART * (lost + given)) & (absences >= LOST_TIMES))
     if not len(people):
         return []
     people = people[np.argsort(-lost[people], kind="stable")]
-    short = facts.absences.short
-    mine = np.isin(short.number, people)
-    rounds = np.unique(short.first[mine]).tolist()
+    mine = np.isin(facts.absences.number, people)
+    rounds = np.unique(facts.absences.first[mine]).tolist()
     sums = {"value": float(lost[people].sum()), "of": float((lost + given)[people].sum())}
     return [facts.finding("lost", rounds, facts.entries_of(rounds, people), people=_numbers(people), **sums)]
 
@@ -722,6 +862,33 @@ def _budgets(facts: _Facts) -> list[Finding]:
     return [Finding("budgets", listed, own[0].time, by, reasons, value=float(len(own)), of=float(rounds))]
 
 
+def _hurried(facts: _Facts) -> list[Finding]:
+    """Return many rounds that came soon after the one before."""
+    rounds, of = facts.hurried, len(facts.ledger.times)
+    if len(rounds) <= max(HURRIED, HURRIED_PART * of):
+        return []
+    return [facts.finding("hurried", rounds, facts.draws_of(rounds), value=float(len(rounds)), of=float(of))]
+
+
+def _unused(facts: _Facts) -> list[Finding]:
+    """Return many rounds after which nobody of those drawn was reported as reached."""
+    rounds, of = facts.unused, len(facts.ledger.times)
+    if len(rounds) <= max(UNUSED, UNUSED_PART * (of - NEWEST)):
+        return []
+    return [facts.finding("unused", rounds, facts.draws_of(rounds), value=float(len(rounds)), of=float(of))]
+
+
+def _regrouped(facts: _Facts) -> list[Finding]:
+    """Return many people whose group was changed after they had been in a draw."""
+    number, of = facts.turnover.regrouped, facts.ledger.work.state.people
+    if number <= max(REGROUPED, REGROUPED_PART * of):
+        return []
+    entries, people = facts.ledger.regrouping, np.flatnonzero(facts.ledger.regrouped)
+    rounds = sorted({round_ for round_, _ in entries})
+    sums = {"people": _numbers(people), "value": float(number), "of": float(of)}
+    return [facts.finding("regrouped", rounds, [entry for _, entry in entries], **sums)]
+
+
 def _flipped(facts: _Facts) -> list[Finding]:
     """Return settings that were changed and changed back."""
     flips = list(facts.ledger.flips())
@@ -737,18 +904,36 @@ def _overrides(facts: _Facts) -> list[Finding]:
     found, people = facts.found, facts.ledger.work.state.people
     rows = (found.drawn == 0) & (found.action == 1)
     number, reached = int(rows.sum()), int((found.action == 1).sum())
-    rounds = np.unique(found.round[rows]).tolist()
     made = []
     if number >= OVERRIDES and number > OVERRIDES_PART * reached:
-        made.append(facts.finding("overrides", rounds, [], value=float(number), of=float(reached)))
+        made.append(_overridden(facts, "overrides", rows, (), float(reached)))
     each = np.bincount(found.number[rows], minlength=people)
     all_ = np.bincount(found.number[found.action == 1], minlength=people)
     favoured = np.flatnonzero((each >= OVERRIDES) & (each > PERSON_PART * all_))
     if len(favoured):
-        mine = np.unique(found.round[rows & np.isin(found.number, favoured)]).tolist()
-        sums = {"value": float(each[favoured].sum()), "of": float(all_[favoured].sum())}
-        made.append(facts.finding("favoured", mine, [], people=_numbers(favoured), **sums))
+        mine = rows & np.isin(found.number, favoured)
+        made.append(_overridden(facts, "favoured", mine, _numbers(favoured), float(all_[favoured].sum())))
     return made
+
+
+def _overridden(facts: _Facts, kind: str, rows: BoolArray, people: tuple[int, ...], of: float) -> Finding:
+    """Return a finding about some who were reached without being drawn, with who has reported them, and why."""
+    work, found = facts.ledger.work, facts.found
+    made = list(zip(found.round[rows].tolist(), found.number[rows].tolist(), strict=True))
+    reported = Happenings.of(work).overrides
+    notes = {(seq, number): text.strip() for seq, number, text in work.session.notes()}
+    entries = [reported[each] for each in made]
+    reasons = [notes.get((seq, number), "") for (_, number), (_, seq) in zip(made, entries, strict=True)]
+    return Finding(
+        kind,
+        rounds=tuple(sorted({round_ for round_, _ in made})),
+        time=min(work.entry(seq)[0].time for _, seq in entries),
+        by=tuple(name for name, _ in Counter(by for by, _ in entries).most_common()),
+        reasons=tuple(text for text, _ in Counter(filter(None, reasons)).most_common()),
+        people=people,
+        value=float(len(made)),
+        of=of,
+    )
 
 
 def _numbers(people: IntArray) -> tuple[int, ...]:
@@ -763,16 +948,15 @@ def _largest(values: FloatArray, given: FloatArray) -> tuple[PersonGain, ...]:
 
 def _users(facts: _Facts) -> tuple[UserMoves, ...]:
     """Return what users moved by absences, those first who moved most."""
-    ledger, short = facts.ledger, facts.absences.last - facts.absences.first < BACK
-    entered, number = ledger.entered[short], facts.absences.number[short]
+    ledger, absences = facts.ledger, facts.absences
     made = []
     for by in {each.by for each in ledger.takers}:
         own = [k for k, each in enumerate(ledger.takers) if each.by == by]
-        mine = np.isin(entered, own)
+        mine = np.isin(ledger.entered, own)
         if mine.any():
             reasons = _reasons(ledger.takers[k] for k in own)
-            sums = int(mine.sum()), len(np.unique(number[mine])), float(facts.moves.moved[own].sum())
-            made.append(UserMoves(by, *sums, reasons))
+            people = len(np.unique(absences.number[mine]))
+            made.append(UserMoves(by, int(mine.sum()), people, float(facts.moves.moved[own].sum()), reasons))
     return tuple(sorted(made, key=lambda each: (-each.moved, each.by)))
 
 
@@ -791,4 +975,6 @@ def statistics(found: Steering) -> Mapping[str, float]:
         "score": found.choice.score,
         "ratio": found.choice.ratio,
         "own budgets": float(len(found.budgets)),
+        "not carried out": float(len(found.unused)),
+        "left after few rounds": found.turnover.brief / max(1, found.turnover.most),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from meritfair.core.language import _, ngettext
 from meritfair.programme.showing import steering
@@ -58,10 +58,23 @@ def finding_words(report: ProgrammeReport, found: Finding) -> str:
                 "{n} of {of} draws had a chance of 1: those who were taken out left no more people than were drawn, "
                 "and came back later."
             )
-        case "collapsed":
+        case "left":
+            said = _("Within {most}, {n} of {of} people left, and have not come back.")
+            return said.format(most=rounds(steering.SOON), n=whole(value), of=whole(of))
+        case "brief":
+            said = _("{n} of {of} people joined and left for good after {most} in the draws, or fewer.")
+            return said.format(most=rounds(steering.BRIEF_ROUNDS), n=whole(value), of=whole(of))
+        case "hurried":
+            said = _("{n} of {of} rounds came in less than a tenth of the usual time after the one before.")
+        case "unused":
             said = _(
-                "{n} of {of} draws had a chance of 1: within a few rounds so many left that no more were there than "
-                "were drawn. They have not come back."
+                "After {n} of {of} rounds nobody of those drawn was reported as reached, nor how they were: whoever "
+                "draws again and again, and calls only those whom they like, would look the same."
+            )
+        case "regrouped":
+            said = _(
+                "The group of {n} of {of} people was changed after they had been in a draw. Figures by group use the "
+                "last one, for all rounds."
             )
         case "moved":
             said = _("Absences moved {n} of {of} of these rounds from those who were absent to the others.")
@@ -70,10 +83,8 @@ def finding_words(report: ProgrammeReport, found: Finding) -> str:
             said = _("{n} of {of} that were given to {who} came from the absences of others.")
             return said.format(n=_number(value), of=draws(of), who=_who(report, found.people))
         case "lost":
-            said = _("Absences of their own, of at most {most}, took {n} of {of} from {who}.")
-            return said.format(
-                most=rounds(steering.BACK), n=_number(value), of=draws(of), who=_who(report, found.people)
-            )
+            said = _("Absences of their own took {n} of {of} from {who}.")
+            return said.format(n=_number(value), of=draws(of), who=_who(report, found.people))
         case "chosen":
             said = _(
                 "Those who were taken out had larger chances than the others when they were: {n} draws together, where "
@@ -151,19 +162,18 @@ def listed_reasons(reasons: Sequence[str]) -> str:
 
 def steering_words(report: ProgrammeReport) -> list[str]:
     """Return what was looked at, and what it showed."""
-    return [_absences(report), _certain(report), _budgets(report), _settings(report), _reporters(report), _unseen()]
+    about = (_absences, _certain, _turnover, _rounds, _budgets, _settings, _reporters)
+    return [*(look(report) for look in about), _unseen()]
 
 
 def _absences(report: ProgrammeReport) -> str:
     found = report.steering
     if not found.rounds:
-        return _("Absences: nobody was taken out of a draw and back within {most}.").format(most=rounds(steering.BACK))
+        return _("Absences: nobody was taken out of a draw and came back, or may.")
     said = _(
-        "Absences: {n} with people who were taken out and back within {most} were planned again as if all of them had "
+        "Absences: {n} with people who were taken out and came back, or may, were planned again as if all of them had "
         "stayed. The absences moved {moved} of {budget} to others."
-    ).format(
-        n=rounds(len(found.rounds)), most=rounds(steering.BACK), moved=_number(found.moved), budget=draws(found.budget)
-    )
+    ).format(n=rounds(len(found.rounds)), moved=_number(found.moved), budget=draws(found.budget))
     if not found.gains:
         return said
     best = found.gains[0]
@@ -186,6 +196,35 @@ def _certain(report: ProgrammeReport) -> str:
         return said
     small = _("Where no more are enrolled, that is the size of the programme and nobody's doing.")
     return f"{said} {small}"
+
+
+def _turnover(report: ProgrammeReport) -> str:
+    found = report.steering.turnover
+    said = _("Who came and went: {fewest} to {most} people could be drawn in a round.")
+    more = _(
+        "{late} joined after the first draw; {left} left for good, {brief} of these after at most {few} in the draws."
+    )
+    group = _("The group of {n} was changed after they had been in a draw; figures by group use the last one.")
+    values = {"late": people(found.late), "left": whole(found.left), "brief": whole(found.brief)}
+    texts = [
+        said.format(fewest=whole(found.fewest), most=whole(found.most)),
+        more.format(few=rounds(steering.BRIEF_ROUNDS), **values),
+        group.format(n=people(found.regrouped)) if found.regrouped else "",
+    ]
+    return " ".join(filter(None, texts))
+
+
+def _rounds(report: ProgrammeReport) -> str:
+    found = report.steering
+    return _(
+        "Rounds: {n} in all; {hurried} of them much sooner after the one before than usual; after {unused}, the newest "
+        "{newest} apart, nobody of those drawn was reported as reached. Compare their number with the calendar."
+    ).format(
+        n=whole(report.rounds),
+        hurried=whole(len(found.hurried)),
+        unused=whole(len(found.unused)),
+        newest=whole(steering.NEWEST),
+    )
 
 
 def _budgets(report: ProgrammeReport) -> str:
@@ -212,31 +251,36 @@ def _settings(report: ProgrammeReport) -> str:
     if not changes:
         return _("Settings: they were never changed.")
     return _(
-        "Settings: changed {times}; on the day of the next draw: {hasty}; changed and soon changed back, with draws in "
-        "between: {flips}."
+        "Settings: changed {times}; within a day before the next draw: {hasty}; changed and soon changed back, with "
+        "draws in between: {flips}."
     ).format(times=times(changes), hasty=times(report.steering.hasty), flips=times(len(report.steering.flips)))
 
 
 def _reporters(report: ProgrammeReport) -> str:
     found = report.steering.reporters
-    alone = sum(found.alone.values())
-    if not alone:
-        return _("Outcomes: nobody alone has entered all outcomes of somebody.")
-    listed = [f"{name or _('nobody named')} {whole(number)}" for name, number in found.alone.items()]
-    return _(
-        "Outcomes: for {n} of {people} one user alone has entered all outcomes ({names}). What is entered feeds the "
-        "estimates, and these what someone is due: a user who enters all of it can raise or lower that by what is not "
-        "true, and no draw shows it. Where each nurse has their own patients it is usual; let a second person enter "
-        "some of them now and then."
-    ).format(
-        n=whole(alone),
-        people=people(found.people),
-        names=", ".join(listed[:_MOST_NAMES]) + (" …" if len(listed) > _MOST_NAMES else ""),
+    said = _(
+        "Outcomes: what is entered feeds the estimates, and these what someone is due. Whoever enters outcomes, or "
+        "tells states for a draw, can raise or lower that by what is not true, and no draw shows it."
     )
+    if found.alone:
+        said += " " + _(
+            "For {n} of {people} one user alone has entered all of it ({names}). Where each nurse has their own "
+            "patients it is usual; let a second person enter some of them now and then."
+        ).format(n=whole(sum(found.alone.values())), people=people(found.people), names=_counts(found.alone))
+    if found.told:
+        told = _("States told for draws: {names}.")
+        said += " " + told.format(names=_counts(found.told))
+    return said
+
+
+def _counts(by: Mapping[str, int]) -> str:
+    """Return users with a number for each, the first few of them."""
+    listed = [f"{name or _('nobody named')} {whole(number)}" for name, number in by.items()]
+    return ", ".join(listed[:_MOST_NAMES]) + (" …" if len(listed) > _MOST_NAMES else "")
 
 
 def _unseen() -> str:
     return _(
-        "Not visible here: someone who was enrolled again under another id, outcomes that are not true, and absences "
-        "of more than {most}."
-    ).format(most=rounds(steering.BACK))
+        "Not visible here: someone who was enrolled again under another id, people who do not exist, who was enrolled "
+        "late or never for the sake of others, and outcomes, states and calls that are not true."
+    )
