@@ -263,7 +263,8 @@ class Clinic:
             for number in sorted(n for n in self.away if self.part[n] == part):
                 state = self.rng.choice([-1, 0, 1])
                 rows.append([number, part, self.away[number], state, ONE // 4, given.get(number, 0)])
-        body = {"round": self.round, "budgets": list(self.budgets), "design": "systematic-sha256-1"}
+        asked = {"asked": list(self.budgets), "reason": "", "budgets": list(self.budgets)}
+        body = {"round": self.round, **asked, "design": "systematic-sha256-1"}
         self.book.add("commit", {**body, "source": self.source(), "versions": {"meritfair": "1"}}, sorted(rows))
 
     def draw(self, value: str | None = None) -> None:
@@ -271,7 +272,8 @@ class Clinic:
 
     def report(self, kind: str = "report", round_: int | None = None) -> None:
         body = {"round": self.round if round_ is None else round_}
-        rows = [[number, self.rng.randint(-1, 1), 1, self.rng.randint(-1, 1), bytes(32)] for number in (0, 2)]
+        some = [number for number in (0, 2) if number in self.part]
+        rows = [[number, self.rng.randint(-1, 1), 1, self.rng.randint(-1, 1), bytes(32)] for number in some]
         self.book.add(kind, {**body, "reason": "seen late"} if kind == "correct" else body, rows)
 
     def close(self) -> None:

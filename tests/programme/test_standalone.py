@@ -67,9 +67,9 @@ def test_right_ledgers_pass(name: str, tmp_path: Path) -> None:
 
 def test_what_is_said_of_seeds(tmp_path: Path) -> None:
     found = {name: standalone.check(book.write(tmp_path / name))[1] for name, book in BOOKS.items()}
-    assert found["plain"][2:] == ["the seeds of all draws can be checked once the secret is published"]
+    assert found["plain"][2:] == ["the seeds of all draws can be checked once the secret is published", standalone.LEFT]
     assert found["ended"][2] == "the seeds of all draws follow from the secret"
-    assert found["public"][3] == "public values that are not checked here:"
+    assert found["public"][3] == standalone.LEFT
     assert len(found["public"]) == 6
     for words in ("round 2: compare", "'drand-quicknet', 'round': 34034233", "fe" * 48):
         assert words in found["public"][4]
@@ -278,7 +278,7 @@ DRAWS = {
     "one more": ("plain", lambda draft: draft.rows.insert(0, [0]), "not in order|others are drawn"),
     "unsorted": ("plain", lambda draft: draft.rows.reverse(), "not in order"),
     "twice": ("plain", lambda draft: draft.rows.append(draft.rows[-1]), "not in order"),
-    "another seed": ("plain", lambda draft: draft.body.update(seed="ab" * 32), "others are drawn"),
+    "another seed": ("plain", lambda draft: draft.body.update(seed="cd" * 32), "others are drawn"),
     "a short seed": ("plain", lambda draft: draft.body.update(seed="ab"), "its commitment is another one"),
     "a seed that is none": ("plain", lambda draft: draft.body.update(seed="xy" * 32), "non-hexadecimal"),
     "another commitment": ("plain", lambda draft: draft.body.update(commitment="ab" * 32), "its commitment is another"),
@@ -377,6 +377,15 @@ ORDER = {
     "a correction of no round": (insert("close", 0, "correct", {"round": 0}, []), "a wrong round"),
     "withdrawn twice": (again("withdraw", "correct"), "not enrolled"),
     "away without being enrolled": (insert("close", 0, "away", {}, [[50, 1]]), "not enrolled"),
+    "a report about nobody": (
+        insert("close", 0, "report", {"round": 1}, [[99, 0, 1, 1, bytes(32)]]),
+        "a row that is none",
+    ),
+    "a state that is none": (
+        insert("close", 0, "report", {"round": 1}, [[0, 0, 1, 5, bytes(32)]]),
+        "a row that is none",
+    ),
+    "other parts": (insert("close", 0, "change", {"parts": [{}, {}], "source": "secret"}, after=1), "has other parts"),
     "ended in an open round": (insert("close", 0, "end", {"secret": "00"}), "when round 1 is drawn"),
     "a kind that there is not": (insert("close", 0, "dance", {}), "unknown format or kind"),
 }
@@ -476,7 +485,7 @@ def test_an_entry_before_the_one_before_it(tmp_path: Path) -> None:
 
 def test_a_value_of_drand_before_its_round(tmp_path: Path) -> None:
     change = edit("draw", 1, dated("2026-11-17T09:00:59Z"))
-    assert "before its public value was published" in spoil("public", change, tmp_path)
+    assert "before its value was published" in spoil("public", change, tmp_path)
 
 
 @pytest.mark.parametrize("time", ["2026-11-17 09:00:00Z", "2026-11-17T09:00:00+00:00", "2026-11-17T9:00:00Z", ""])
@@ -484,9 +493,45 @@ def test_times_in_another_form(time: str, tmp_path: Path) -> None:
     spoil("plain", edit("close", 0, dated(time)), tmp_path)
 
 
+def set_budget(draft: ledgers.Draft, budget: list[int]) -> None:
+    draft.body["parts"] = [{**draft.body["parts"][0], "budget": budget}]
+
+
+def test_budgets_are_those_of_the_settings_or_have_a_reason(tmp_path: Path) -> None:
+    def spoiled(change: Callable[[Book], int], folder: str) -> str:
+        """Return what is said where the next commitment is, which says nothing of another budget."""
+        book, wrong = MADE["plain"](), "has other budgets"
+        change(book)
+        found = standalone.check(book.settle().write(tmp_path / folder))[0]
+        assert [wrong in each for each in found] == [True] * len(found)
+        return "".join(found)
+
+    assert "entry 19 (commit)" in spoiled(edit("change", 0, lambda draft: set_budget(draft, [1])), "changed")
+    assert spoiled(edit("change", 0, lambda draft: set_budget(draft, [1, 2, 1, 2])), "a list that repeats") == ""
+    asked = edit("commit", 1, lambda draft: draft.body.update(asked=[3]))
+    assert "(commit)" in spoiled(asked, "asked")
+    assert (
+        spoiled(edit("commit", 1, lambda draft: draft.body.update(asked=[3], reason="a flood")), "with a reason") == ""
+    )
+    less = edit("commit", 1, lambda draft: draft.body.update(asked=[1], reason="a flood"))
+    assert "(commit)" in spoiled(less, "more than was asked")
+
+
+def test_numbers_of_a_lottery_are_those_of_the_value(tmp_path: Path) -> None:
+    told = "9319./2.5.8.10.12./9.18.26.34.41.45./"
+    values = {"value": hashlib.sha256(told.encode()).hexdigest(), "numbers": told}
+    book = MADE["public"]()
+    book.drafts[book.find("draw", 2)].body.update(values)
+    wrong, found = standalone.check(book.settle().write(tmp_path / "right"))
+    assert (wrong, told in found[-1]) == ([], True)
+    book.drafts[book.find("draw", 2)].body.update(values | {"numbers": "1./2./"})
+    wrong, _ = standalone.check(book.settle().write(tmp_path / "wrong"))
+    assert "has no value of its public source" in wrong[0]
+
+
 def test_the_secret(tmp_path: Path) -> None:
     other = edit("end", 0, lambda draft: draft.body.update(secret="ab" * 32))
-    assert "its secret is not that of the first entry" in spoil("ended", other, tmp_path / "another")
+    assert "has another secret" in spoil("ended", other, tmp_path / "another")
     late = insert("end", 0, "away", {}, [], after=1)
     assert "when round 4 is ended" in spoil("ended", late, tmp_path / "after the end")
 
