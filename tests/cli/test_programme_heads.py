@@ -72,7 +72,7 @@ def test_verify_takes_heads_from_a_file(call: Call, calls: mf.programme.Programm
     assert "none.txt" in call("verify", "--heads", "none.txt").err
     Path("empty.txt").write_text("# nothing\n")
     answer = call("verify", "--heads", "empty.txt")
-    assert (answer.code, "empty.txt has no head of calls" in answer.err) == (0, True)
+    assert (answer.code, answer.out, "empty.txt: there is no head of calls in it" in answer.err) == (2, "", True)
     assert "a head has 64 hexadecimal digits" in call("verify", "--head", "abc").err
 
 

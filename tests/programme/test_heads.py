@@ -129,11 +129,11 @@ def test_two_programmes_share_a_file(store_url: str, file: Path) -> None:
     assert [each[1] for each in lines(file)] == ["calls", "home visits"] * 2
     text = file.read_text()
     for each in (first, second):
-        kept = read_heads(text, identity(each.programme))
+        kept = read_heads(text, each.programme.name, identity(each.programme))
         assert len(kept) == 2
         assert kept[1] == heads[each.programme.name]
         assert each.programme.verify(heads=kept).whole
-    assert not first.programme.verify(heads=read_heads(text, identity(second.programme))).whole
+    assert not first.programme.verify(heads=read_heads(text, "home visits", identity(second.programme))).whole
 
 
 def test_a_committed_round_is_kept_before_its_value_is_known(store_url: str, file: Path) -> None:
@@ -320,18 +320,36 @@ def test_a_ledger_that_its_owner_rewrites_is_found_by_the_file(tmp_path: Path, f
     shutil.copy(tmp_path / "x.db", tmp_path / "copy.db")  # before the draw that the owner does not like
     set_places(calls.programme.store, Places(str(file)))
     assert len(calls.programme.draw(by="Ada").ids) == 3
-    assert calls.programme.verify(heads=read_heads(file.read_text(), identity(calls.programme))).whole
+    assert calls.programme.verify(heads=read_heads(file.read_text(), "calls", identity(calls.programme))).whole
     shutil.copy(tmp_path / "copy.db", tmp_path / "x.db")
     again = mf.programme.open(str(tmp_path / "x.db"), "calls")
     again.away(["p2"], by="Eve")
     again.draw(by="Eve")
     assert again.verify().whole
-    kept = read_heads(file.read_text(), identity(again))
+    kept = read_heads(file.read_text(), "calls", identity(again))
     assert len(kept) == 2
     found = again.verify(heads=kept)
     assert [f"the head {kept[1]} is not in the ledger" in str(each) for each in found.problems] == [True]
     short = again.verify(heads=[short_code(each) for each in kept])
     assert f"the head {kept[1][:12]} is not in the ledger" in str(short)
+
+
+def test_a_programme_in_the_place_of_another_is_found_by_the_file(store_url: str, tmp_path: Path, file: Path) -> None:
+    """Its name is the same, its identity and all of its hashes are new."""
+    from meritfair.programme import doctor
+
+    calls = clinic(store_url)
+    set_places(calls.programme.store, Places(str(file)))
+    lost = calls.play().head
+    other = f"sqlite:///{tmp_path / 'new.db'}"
+    again = clinic(other)
+    again.play()
+    kept = read_heads(file.read_text(), "calls", identity(again.programme))
+    assert lost in kept
+    assert f"the head {kept[0]} is not in the ledger" in str(again.programme.verify(heads=kept))
+    set_places(again.programme.store, Places(str(file)))
+    found = next(each for each in doctor.check_store(other) if each.name == "heads")
+    assert (found.state, f"the first {kept[0]}" in found.found) == ("problem", True)
 
 
 def test_the_doctor_compares_the_file(store_url: str, file: Path) -> None:
@@ -373,13 +391,13 @@ def test_short_codes(tmp_path: Path) -> None:
 
 
 def test_files_of_heads() -> None:
-    mine, other = "a" * 32, "b" * 32
-    kept = [KeptHead("2026-11-17T09:00:00Z", "calls", who, 1, 3, f"{k:064x}") for k, who in enumerate((mine, other))]
+    mine, other = ("calls", "a" * 32), ("visits", "b" * 32)
+    kept = [KeptHead("2026-11-17T09:00:00Z", *who, 1, 3, f"{k:064x}") for k, who in enumerate((mine, other))]
     text = "\n".join([HEADER, *(each.line() for each in kept), "", "  # a remark", f"{7:064X}", "6f52-3e21-ba67"])
-    assert read_heads(f"\ufeff{text}\r\n", mine) == [f"{0:064x}", f"{7:064x}", "6f523e21ba67"]
+    assert read_heads(f"\ufeff{text}\r\n", *mine) == [f"{0:064x}", f"{7:064x}", "6f523e21ba67"]
     assert check_head("6f52-3e21-ba67") == "6f523e21ba67"
     for wrong in ("hello", "a\tb\tc\td\te\tf", kept[0].line()[:-1], kept[0].line() + "\tmore", "6f52"):
         with pytest.raises(
             mf.InputError, match=r"heads\.tsv, line 2: neither a head that was kept nor a line of a file"
         ):
-            read_heads(f"{HEADER}\n{wrong}", mine, "heads.tsv")
+            read_heads(f"{HEADER}\n{wrong}", *mine, "heads.tsv")

@@ -30,7 +30,7 @@ class ChainCheck:
 
     Attributes
     ----------
-    identity : str
+    name, identity : str
         Of the programme.
     entries, rows : int
         How many entries were read, and how many rows their tables have.
@@ -40,6 +40,7 @@ class ChainCheck:
         What is wrong, in words; nothing after an entry that is wrong was looked at.
     """
 
+    name: str
     identity: str
     entries: int
     rows: int
@@ -61,7 +62,7 @@ def check_chain(
     with looking_into(database, name) as session:
         problems += session.problems_beside()
         identity = session.identity
-    return ChainCheck(identity, walk.seq, walk.rows, frozenset(walk.hashes), tuple(problems))
+    return ChainCheck(name, identity, walk.seq, walk.rows, frozenset(walk.hashes), tuple(problems))
 
 
 class _Walk:

@@ -73,14 +73,12 @@ def verify(
     else:
         say(printable(str(found)))
         say(f"Head of the ledger: {found.head}")
-        if heads is not None and not noted:
-            say(f"Warning: {printable(str(heads))} has no head of {printable(programme.name)}", err=True)
     if not found.whole:
         raise typer.Exit(1)
 
 
 def _heads_in(file: Path | None, programme: Programme) -> list[str]:
-    """Return the heads of a programme in a file; those of others are passed over."""
+    """Return the heads of a programme in a file; those of others are passed over, but there must be one."""
     from meritfair.core.storage import check_readable
     from meritfair.programme.ledger.heads import read_heads
 
@@ -92,7 +90,10 @@ def _heads_in(file: Path | None, programme: Programme) -> list[str]:
     except UnicodeDecodeError:
         raise FileError(file, "this is not a file of heads: it is not a text in UTF-8") from None
     with working(programme) as work:
-        return read_heads(content, work.identity, str(file))
+        found = read_heads(content, programme.name, work.identity, str(file))
+    if not found:
+        raise FileError(file, f"there is no head of {programme.name} in it, so nothing can be compared")
+    return found
 
 
 @with_options()

@@ -89,7 +89,9 @@ def _in_file(places: Places, last: list[KeptHead]) -> tuple[dict[str, bool], str
         return {}, ""
     try:
         content = Path(places.file).read_text(encoding="utf-8")
-        return {each.head: each.head in read_heads(content, each.identity, places.file) for each in last}, ""
+        return {
+            each.head: each.head in read_heads(content, each.programme, each.identity, places.file) for each in last
+        }, ""
     except (OSError, UnicodeDecodeError, InputError) as error:
         return {}, f"{places.file} cannot be read: {error}"
 

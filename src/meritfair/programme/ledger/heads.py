@@ -85,21 +85,24 @@ def check_head(text: str) -> str:
     return head
 
 
-def read_heads(text: str, identity: str, where: str = "heads") -> list[str]:
+def read_heads(text: str, programme: str, identity: str, where: str = "heads") -> list[str]:
     r"""Return the heads of a programme in the text of a file, each once: lines as they are kept, or heads alone.
 
-    Lines of other programmes are passed over; what is neither is refused, by its line.
+    Lines of other programmes are passed over; what is neither is refused, by its line. A line that has the name of the
+    programme and another identity counts: whoever put a new ledger in the place of the old one is found by it.
 
     Examples
     --------
     >>> line = KeptHead("2026-11-17T09:00:00Z", "calls", 32 * "a", 1, 3, 64 * "b").line()
-    >>> read_heads(f"{HEADER}\n{line}\n6f52-3e21-ba67", 32 * "a") == [64 * "b", "6f523e21ba67"]
+    >>> read_heads(f"{HEADER}\n{line}\n6f52-3e21-ba67", "calls", 32 * "a") == [64 * "b", "6f523e21ba67"]
     True
-    >>> read_heads(line, 32 * "c")
+    >>> read_heads(line, "visits", 32 * "c")
     []
     """
     found = dict.fromkeys(
-        head for number, line in _lines(text) if (head := _head_in(line, identity, f"{where}, line {number}"))
+        head
+        for number, line in _lines(text)
+        if (head := _head_in(line, printable(programme), identity, f"{where}, line {number}"))
     )
     return list(found)
 
@@ -110,7 +113,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _head_in(line: str, identity: str, where: str) -> str:
+def _head_in(line: str, programme: str, identity: str, where: str) -> str:
     """Return the head in a line; empty if it is that of another programme."""
     fields = line.rstrip().split("\t")
     try:
@@ -118,7 +121,7 @@ def _head_in(line: str, identity: str, where: str) -> str:
             return check_head(line)
         head = check_head(fields[5])
         if len(head) == WHOLE and re.fullmatch("[0-9a-f]{32}", fields[2]):
-            return head if fields[2] == identity else ""
+            return head if programme == fields[1] or identity == fields[2] else ""
     except InputError:
         pass
     raise InputError(f"{where}: neither a head that was kept nor a line of a file of heads, got {line.strip()!r}")

@@ -73,7 +73,7 @@ def verify(here: Auditor, heads: Lines = "") -> Response:
 def _heads_in(look: Snapshot, text: str) -> list[str]:
     """Return the heads that someone has pasted."""
     try:
-        found = read_heads(text, look.identity, _("what was entered"))
+        found = read_heads(text, look.name, look.identity, _("what was entered"))
     except InputError as error:
         raise InputError(_("These are not heads: {problem}").format(problem=error)) from None
     if text.strip() and not found:
