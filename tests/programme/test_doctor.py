@@ -25,6 +25,7 @@ from meritfair.programme.storage.database import Database
 from meritfair.programme.storage.looking import looking_into
 from meritfair.programme.storage.schema import METADATA, checksum
 from meritfair.programme.storage.store import Store
+from meritfair.programme.storage.temporary_rows import JobRow, UploadRow, job_data
 from meritfair.programme.users import Role, Users
 from programme.clinics import clinic
 from programme.servers import Server
@@ -140,6 +141,55 @@ def test_rows_that_were_edited_are_found(made: str, change: str, name: str, word
     assert words in found[name]
 
 
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ("UPDATE job SET words = 'zz'", "row "),
+        ("UPDATE temporary_part SET data = digest", "part 0 of "),
+        ("UPDATE upload SET round = 7", "row u of upload"),
+    ],
+)
+def test_what_servers_keep_for_a_while_is_read_too(made: str, change: str, word: str) -> None:
+    store = Store(made)
+    with store.temporary(writing=True) as rows:
+        rows.put_job(JobRow("a", "k", "calls", "i", "{}", "[]", 1, 1, "done", "h", 3))
+        rows.put_data(job_data("a")[0], [b"1"])
+        rows.put_upload(UploadRow("u", "calls", "Ada", "enrol", "x.csv", 0, "", 1, 1))
+    assert look(made)["servers' work"].found.startswith("2 results and uploads")
+    edit(made, change)
+    found = look(made)["servers' work"]
+    assert (found.state, word in found.found) == ("warning", True)
+    with store.temporary() as rows:
+        assert (rows.job("a") is None) == ("job" in change)
+        assert (rows.uploads() == []) == ("upload" in change)
+
+
+def test_what_is_replaced_on_sqlite_is_refused(tmp_path: Path) -> None:
+    """SQLite deletes what it replaces without asking the triggers that refuse deletions."""
+    make(f"sqlite:///{tmp_path / 'x.db'}")
+    columns = {
+        "entry": "programme, seq, kind, time, digest, checksum, data",
+        "entry_rows": "programme, seq, digest, data",
+        "access_log": "id, time, done_by, kind, about, detail, checksum",
+    }
+    with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as connection:
+        for table, names in columns.items():
+            before = connection.execute(f"SELECT * FROM {table}").fetchall()
+            assert before
+            by_number = names.replace("seq", "seq + 1000", 1) if "seq" in names else names
+            for statement in (
+                f"INSERT OR REPLACE INTO {table} SELECT * FROM {table} LIMIT 1",
+                f"INSERT OR REPLACE INTO {table} (rowid, {names}) SELECT rowid, {by_number} FROM {table} LIMIT 1",
+                f"INSERT INTO {table} SELECT * FROM {table} LIMIT 1 OFFSET 0 "
+                f"ON CONFLICT DO UPDATE SET {names.rpartition(' ')[2]} = 0",
+                f"REPLACE INTO {table} SELECT * FROM {table} LIMIT 1",
+                f"UPDATE OR REPLACE {table} SET {names.partition(',')[0]} = 1",
+            ):
+                with pytest.raises(sqlite3.IntegrityError, match="cannot be edited"):
+                    connection.execute(statement)
+            assert connection.execute(f"SELECT * FROM {table}").fetchall() == before
+
+
 @pytest.mark.parametrize("column", ["external_id", "group_name", "staff"])
 def test_a_text_that_is_none_any_more_is_found(tmp_path: Path, column: str) -> None:
     clinic(f"sqlite:///{tmp_path / 'x.db'}")
@@ -203,11 +253,11 @@ def test_triggers_of_sqlite_that_are_gone_or_changed_are_found(tmp_path: Path) -
     url = make(f"sqlite:///{tmp_path / 'x.db'}")
     with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as connection:
         triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
-        assert len(triggers) == 6
+        assert len(triggers) == 9
         for name, text in triggers:
             connection.execute(f"DROP TRIGGER {name}")
             assert problems(url, quick=True) == {"append-only": f"the trigger {name} is missing"}
-            connection.execute(text.replace("BEGIN", "WHEN 0 BEGIN"))
+            connection.execute(text.replace("BEGIN", "AND 0 BEGIN" if "WHEN" in text else "WHEN 0 BEGIN"))
             assert problems(url, quick=True) == {"append-only": f"the trigger {name} is not as it was made"}
             connection.execute(f"DROP TRIGGER {name}")
             connection.execute(text)

@@ -17,6 +17,7 @@ import pytest
 
 from meritfair.core.errors import InputError
 from meritfair.programme.storage.store import Store
+from meritfair.programme.storage.temporary_rows import TemporaryRows
 from meritfair.web import job_kinds, job_table, job_worker, jobs
 from meritfair.web.job_kinds import JobContext, JobResult
 from meritfair.web.job_table import Job, JobTable
@@ -329,6 +330,46 @@ def test_whose_turn_it_is(resting: Jobs, table: JobTable, monkeypatch: pytest.Mo
     resting.ask("verify", "calls", {"heads": ["0"]}, by="Dee")
     old = fill(resting, "Eve", 1)[0]
     assert claim_next(table) == old.id, "what has waited long is not put off for ever"
+
+
+def test_what_everyone_relies_on_comes_before_hours_of_the_rest(
+    resting: Jobs, table: JobTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four users ask for as much as they may; after hours of it somebody wants the ledger verified."""
+    for name in ("Ada", "Bob", "Cai", "Dee"):
+        fill(resting, name, 5)
+    later = int(time.time() * 1000) + 5 * 3_600_000
+    monkeypatch.setattr(TemporaryRows, "now", lambda rows: later)
+    assert claim_next(table) != (check := resting.ask("verify", "calls", by="Eve")).id
+    assert claim_next(table) == check.id
+
+
+def test_asking_and_cancelling_again_and_again_fills_nothing(resting: Jobs, table: JobTable) -> None:
+    done = [resting.ask("verify", "calls", {"heads": [word]}) for word in ("a", "b")]
+    for job in done:
+        claim(table, job, "Wim")
+        assert table.finish(replace(job, state="done", result={"whole": True}), "Wim")
+    for number in range(40):
+        resting.cancel(resting.ask("verify", "calls", {"heads": [str(number)]}, by="Mallory"), "Mallory")
+    with table._store.temporary() as rows:
+        assert len(rows.ended_jobs()) == job_table.KEPT + 2
+    assert all(wait(resting, job).result == {"whole": True} for job in done), "results are not pushed out"
+
+
+def test_work_that_is_damaged_in_the_store_is_begun_anew(resting: Jobs, table: JobTable) -> None:
+    first, second = (resting.ask("verify", "calls", {"heads": [word]}) for word in ("a", "b"))
+    for job in (first, second):
+        claim(table, job, "Wim")
+        assert table.finish(replace(job, state="done", result={"whole": True}), "Wim")
+    with table._store.temporary(writing=True) as rows:
+        rows._connection.exec_driver_sql(f"UPDATE job SET words = 'zz' WHERE id = '{first.id}'")
+        rows._connection.exec_driver_sql(f"UPDATE temporary_part SET data = digest WHERE owner LIKE '{second.id}%'")
+    assert resting.recent("verify", "calls") is None
+    assert resting.latest("verify", "calls", {"heads": ["b"]}) is None
+    for job in (first, second):
+        assert resting.get(job.id) is None
+        assert resting.ask("verify", "calls", job.arguments).state == "waiting"
+        claim(table, job, "Wim")
 
 
 def test_one_who_waits_can_cancel_it(resting: Jobs, worker: Worker) -> None:

@@ -38,7 +38,7 @@ from meritfair.programme.keeping import read_places
 from meritfair.programme.ledger.entries import parse_time
 from meritfair.programme.ledger.heads import matching, read_heads
 from meritfair.programme.storage.database import WAL_SINCE, Database
-from meritfair.programme.storage.looking import Head, Look, look_at, looking, users_in
+from meritfair.programme.storage.looking import Head, Look, look_at, looking, temporary_in, users_in
 from meritfair.programme.storage.protection import unprotected
 from meritfair.programme.storage.schema import HEAD
 from meritfair.programme.storage.upgrading import is_newer
@@ -140,7 +140,7 @@ def _check_contents(database: Database, quick: bool, tell: _Tell) -> list[Check]
         check, chain = check_programme(database, each, tell)
         found.append(check)
         chains += [] if chain is None else [chain]
-    found += check_programmes(look) if quick else []
+    found += check_programmes(look) if quick else [check_temporary(database)]
     return [*found, check_heads(look, chains), check_clock(look), *_skipped(database, look, quick)]
 
 
@@ -153,7 +153,8 @@ def _skipped(database: Database, look: Look, quick: bool) -> list[Check]:
     found = []
     if quick and look.heads:
         advice = "Without --quick, meritfair doctor reads them"
-        found.append(Check("ledgers", "skipped", "chains, tables and people were not read", advice))
+        unread = "chains, tables, people, and what servers keep for a while were not read"
+        found.append(Check("ledgers", "skipped", unread, advice))
     if not database.is_sqlite:
         found.append(Check("files", "skipped", "the server's own were not checked", "Its program pg_amcheck does that"))
     if look.heads:
@@ -251,6 +252,19 @@ def check_users(database: Database) -> Check:
     return Check(name, "ok", f"{several(users, 'user')}, {several(logged, 'row')} of their log, all as written")
 
 
+def check_temporary(database: Database) -> Check:
+    """Check the long work and the uploads that servers keep for a while."""
+    name = "servers' work"
+    try:
+        kept, problems = temporary_in(database)
+    except MeritfairError as error:
+        return Check(name, "problem", printable(str(error)), _RESTORE)
+    if problems:
+        advice = "It will be asked for, or uploaded, again; the rest of the database may be damaged as well: see above"
+        return Check(name, "warning", printable("; ".join(problems)), advice)
+    return Check(name, "ok", f"{several(kept, 'result or upload', 'results and uploads')} kept for a while, as written")
+
+
 def check_programmes(look: Look) -> list[Check]:
     """Tell how far each programme is."""
     return [Check(_named(each), "ok", _how_far(each)) for each in look.heads]
@@ -280,7 +294,8 @@ def check_heads(look: Look, chains: Sequence[ChainCheck]) -> Check:
     try:
         text = file.read_text(encoding="utf-8")
         for chain in chains:
-            kept, hashes = read_heads(text, chain.identity, str(file)), {each.hex() for each in chain.hashes}
+            kept = read_heads(text, chain.name, chain.identity, str(file))
+            hashes = {each.hex() for each in chain.hashes}
             lost = [head for head in kept if not matching(head, {head} & hashes or hashes)]
             if lost:
                 return _lost(file, lost)

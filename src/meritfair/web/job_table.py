@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from meritfair.core.errors import InputError
 from meritfair.core.language import _
-from meritfair.programme.storage.store import Store
+from meritfair.programme.storage.store import Store, StoreError
 from meritfair.programme.storage.temporary_rows import LIVE, JobRow, TemporaryRows, in_parts, job_data
 
 KEPT = 5  # results of one kind of one programme
@@ -113,7 +114,10 @@ class JobTable:
             return None
         with self._store.temporary() as rows:
             row = rows.job(id_)
-            return None if row is None else _job(row, rows)
+            with suppress(StoreError):
+                return None if row is None else _job(row, rows)
+        self._remove(row)
+        return None
 
     def ask(self, job: Job, by: str, again: bool, admit: Callable[[list[Job]], float]) -> Job:
         """Return the job for a question: this one, one that is there, or one that waits and asks the same.
@@ -157,13 +161,19 @@ class JobTable:
         """Return the newest job that asks the same, whatever the head, and is done."""
         with self._store.temporary() as rows:
             found = [row for row in rows.jobs_of(job.identity, job.kind) if row.state == "done" and _is_like(row, job)]
-            return _job(max(found, key=lambda row: (row.entries, row.ended)), rows) if found else None
+            if not found:
+                return None
+            newest = max(found, key=lambda row: (row.entries, row.ended))
+            with suppress(StoreError):
+                return _job(newest, rows)
+        self._remove(newest)
+        return self.latest_like(job)
 
     def recent(self, kind: str, identity: str) -> Job | None:
         """Return the job of a kind that was asked last."""
         with self._store.temporary() as rows:
             found = rows.jobs_of(identity, kind)
-            return _job(found[-1], rows) if found else None
+        return self.read(found[-1].id) if found else None
 
     def file(self, job: Job) -> tuple[int, Iterator[bytes]]:
         """Return the size of the file that a job has made, and its bytes, in parts that are read when they are due."""
@@ -189,6 +199,7 @@ class JobTable:
             if not others:
                 left = replace(left, state="cancelled", askers=row.askers, worker="", lease=0, ended=rows.now())
             rows.put_job(left)
+            _prune(rows)
             return _job(left)
 
     def forget(self, programme: str) -> None:
@@ -261,6 +272,12 @@ class JobTable:
         """Delete old results: all but the last few of a kind of a programme, and all after a day."""
         with self._store.temporary(writing=True) as rows:
             _prune(rows)
+
+    def _remove(self, row: JobRow | None) -> None:
+        """Delete a job whose result is damaged: whoever needs it asks again."""
+        if row is not None:
+            with self._store.temporary(writing=True) as rows:
+                rows.remove_job(row)
 
     def _part(self, owner: str, number: int) -> bytes | None:
         with self._store.temporary() as rows:
@@ -360,10 +377,14 @@ def check_size(file: Path) -> None:
 
 
 def _prune(rows: TemporaryRows) -> None:
-    """Delete all but the last few of a kind of a programme, those after a day, and the oldest large ones."""
-    now, seen, kept = rows.now(), dict[tuple[str, str], int](), 0
+    """Delete all but the last few of a kind of a programme, those after a day, and the oldest large ones.
+
+    Those of which nothing came are counted apart, so that they push out no result.
+    """
+    now, seen, kept = rows.now(), dict[tuple[str, str, bool], int](), 0
     for row in sorted(rows.ended_jobs(), key=lambda row: (-row.ended, row.id)):
-        place = seen[row.kind, row.identity] = seen.get((row.kind, row.identity), 0) + 1
+        key = row.kind, row.identity, is_given_up(row.state)
+        place = seen[key] = seen.get(key, 0) + 1
         kept += rows.size_of_data(job_data(row.id)[1]) if row.file else 0
         if place > KEPT or now - row.ended > _AGE or kept > _MOST_BYTES_IN_ALL:
             rows.remove_job(row)

@@ -6,7 +6,7 @@ store for a while (`meritfair.web.job_table`); it never names participants, but 
 nothing of someone who is erased is left in it.
 
 Nobody can keep others waiting: a user has few jobs at a time, of which each comes later than the one before, and some
-places are for verifications and reports alone, which come before the rest.
+places are for verifications and reports alone, which come before the rest. What was begun is finished first.
 
 The work is done by `meritfair.web.job_process`; or, where the settings say that there is no such process (in tests, or
 an application without `meritfair serve`), by one thread of this process.
@@ -37,7 +37,7 @@ from meritfair.web.settings import ServerSettings
 MOST_WAITING = 30
 KEPT_FREE = 10  # of these, for what everyone relies on
 MOST_OF_ONE = 6  # jobs of one user that wait or are worked on
-HEAD_START = 600.0  # seconds by which what everyone relies on comes before the rest
+HEAD_START = 6 * 3600.0  # seconds by which what everyone relies on comes before the rest
 TURN = 120.0  # seconds by which a job comes later for each that its user has already
 _IDLE = 30.0  # seconds after which a thread without work ends
 

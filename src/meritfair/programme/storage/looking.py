@@ -21,6 +21,7 @@ from meritfair.programme.storage.schema import ENTRY, HEAD, METADATA, PROGRAMME
 from meritfair.programme.storage.session import Session
 from meritfair.programme.storage.store_errors import StoreError, explaining
 from meritfair.programme.storage.store_settings import StoreSettings
+from meritfair.programme.storage.temporary_rows import TemporaryRows
 from meritfair.programme.storage.upgrading import is_newer, newer, schema_in
 
 _STEPS = 100_000  # of SQLite's machine, between two times that it tells that it is at work
@@ -105,6 +106,13 @@ def users_in(database: Database) -> tuple[int, int, list[str]]:
     with looking(database) as connection:
         rows = AccessRows(connection, database.url, writable=False)
         return rows.version.users, rows.version.logged, rows.problems()
+
+
+def temporary_in(database: Database) -> tuple[int, list[str]]:
+    """Return how many jobs and uploads of servers are kept for a while, and what is damaged of them, in words."""
+    with looking(database) as connection:
+        rows = TemporaryRows(connection, database.url, writable=False)
+        return len(rows.live_jobs()) + len(rows.ended_jobs()) + len(rows.uploads()), rows.problems()
 
 
 def look_at(database: Database, *, quick: bool = True, tell: Callable[[], None] = lambda: None) -> Look:

@@ -13,6 +13,8 @@ import sqlalchemy as sa
 _LEDGER, _LOG = "the ledger cannot be edited: corrections are new entries", "the log of users cannot be edited"
 _REFUSALS = {"entry": _LEDGER, "entry_rows": _LEDGER, "access_log": _LOG}
 _EVENTS = ("UPDATE", "DELETE")
+_OF_ENTRY = "programme = NEW.programme AND seq = NEW.seq"
+_KEYS = {"entry": _OF_ENTRY, "entry_rows": _OF_ENTRY, "access_log": "id = NEW.id"}
 _BEFORE_EACH_STATEMENT = 2 | 8 | 16 | 32  # bits of pg_trigger.tgtype: before, delete, update, truncate
 _ON_POSTGRESQL = """
 SELECT t.tgenabled, t.tgtype, t.tgqual IS NULL, p.prosrc
@@ -36,9 +38,12 @@ def _missing_on_sqlite(connection: sa.Connection, table: str, refusal: str) -> l
     query = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?"
     there = {str(name): _plain(str(sql)) for name, sql in connection.exec_driver_sql(query, (table,))}
     found = []
-    for event in _EVENTS:
-        name = f"{table}_no_{event}"
-        right = f"CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{refusal}'); END"
+    same = (_KEYS[table], "rowid = NEW.rowid")
+    known = " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {each})" for each in same)
+    begins = {f"{table}_no_{event}": f"BEFORE {event} ON {table}" for event in _EVENTS}
+    begins[f"{table}_no_REPLACE"] = f"BEFORE INSERT ON {table} WHEN {known}"
+    for name, begin in begins.items():
+        right = f"CREATE TRIGGER {name} {begin} BEGIN SELECT RAISE(ABORT, '{refusal}'); END"
         if name not in there:
             found.append(f"the trigger {name} is missing")
         elif there[name] != right:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionLeftError
 
 from meritfair.core.errors import MeritfairError
+from meritfair.core.texts import shortened
 
 
 class StoreError(MeritfairError):
@@ -115,7 +116,8 @@ def _is_of_a_driver(error: BaseException) -> bool:
 def _in_words(error: BaseException, password: str | None) -> str:
     if isinstance(error, sqlite3.Error):
         sentence = _OF_SQLITE.get(getattr(error, "sqlite_errorcode", 1) & 0xFF, _DAMAGED)
-        return f"{sentence} (SQLite says: {error})"
+        told, _, _ = str(error).partition(" with text ")  # what cannot be decoded may be anyone's name
+        return f"{sentence} (SQLite says: {shortened(told, 300)})"
     state: str | None = getattr(error, "sqlstate", None)
     # The primary message alone: details and context have values of rows.
     told = " ".join((getattr(getattr(error, "diag", None), "message_primary", None) or str(error)).split())

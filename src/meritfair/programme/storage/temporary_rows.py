@@ -1,8 +1,9 @@
 """What the servers on a store share for a while: long work, uploads that wait, and the large data of both.
 
-Each row proves itself by a checksum when it is read, each part of large data by its SHA-256. Rows are not counted: what
-is lost is asked, or uploaded, again. Whoever writes is alone with these tables, so that nothing changes between what
-they read and what they write. Times are the database's, in milliseconds: the clocks of servers may differ.
+Each row proves itself by a checksum when it is read, each part of large data by its SHA-256. A row that is damaged is
+as if it were not there, and rows are not counted: what is lost is asked, or uploaded, again. Whoever writes is alone
+with these tables, so that nothing changes between what they read and what they write. Times are the database's, in
+milliseconds: the clocks of servers may differ.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import sqlalchemy as sa
 
@@ -23,6 +24,7 @@ from meritfair.programme.storage.store_errors import StoreError, damaged
 LIVE = ("waiting", "running")  # states of jobs that are not over
 _PART = 1 << 20  # bytes
 _LOCK = 0x4D46544D  # of PostgreSQL, for whoever writes here
+Row = TypeVar("Row", bound=CheckedRow)
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
 
@@ -135,13 +137,11 @@ class TemporaryRows:
     def upload(self, token: str) -> UploadRow | None:
         """Return an upload."""
         check_texts([token])
-        row = self._connection.execute(sa.select(UPLOAD).where(UPLOAD.c.token == token)).mappings().one_or_none()
-        return None if row is None else UploadRow.of(row, self._where)
+        return next(self._intact(UploadRow, sa.select(UPLOAD).where(UPLOAD.c.token == token)), None)
 
     def uploads(self) -> list[UploadRow]:
         """Return all uploads, the oldest first."""
-        query = sa.select(UPLOAD).order_by(UPLOAD.c.time, UPLOAD.c.token)
-        return [UploadRow.of(row, self._where) for row in self._connection.execute(query).mappings()]
+        return list(self._intact(UploadRow, sa.select(UPLOAD).order_by(UPLOAD.c.time, UPLOAD.c.token)))
 
     def put_upload(self, row: UploadRow) -> None:
         """Keep an upload."""
@@ -190,12 +190,12 @@ class TemporaryRows:
 
     def problems(self) -> list[str]:
         """Read everything; return what is damaged, in words."""
-        found = []
+        found = list[str]()
         try:
-            for row in [*self.live_jobs(), *self.ended_jobs()]:
+            for row in self._intact(JobRow, sa.select(JOB), found):
                 for owner in job_data(row.id):
                     found += self._problems_of_data(owner)
-            for each in self.uploads():
+            for each in self._intact(UploadRow, sa.select(UPLOAD), found):
                 found += self._problems_of_data(each.token)
         except StoreError as error:
             found.append(str(error))
@@ -210,8 +210,16 @@ class TemporaryRows:
         return []
 
     def _jobs(self, condition: sa.ColumnElement[bool]) -> list[JobRow]:
-        query = sa.select(JOB).where(condition).order_by(JOB.c.asked, JOB.c.id)
-        return [JobRow.of(row, self._where) for row in self._connection.execute(query).mappings()]
+        return list(self._intact(JobRow, sa.select(JOB).where(condition).order_by(JOB.c.asked, JOB.c.id)))
+
+    def _intact(self, kind: type[Row], query: sa.Select[Any], problems: list[str] | None = None) -> Iterator[Row]:
+        """Yield the rows that are as they were written; note the others in `problems`."""
+        for row in self._connection.execute(query).mappings().all():
+            try:
+                yield kind.of(row, self._where)
+            except StoreError as error:
+                if problems is not None:
+                    problems.append(str(error))
 
     def _put(self, row: CheckedRow, same: sa.ColumnElement[bool]) -> None:
         self._check_writable()

@@ -16,6 +16,12 @@ _ON_SQLITE = """
 CREATE TRIGGER {table}_no_{event} BEFORE {event} ON {table}
 BEGIN SELECT RAISE(ABORT, '{refusal}'); END
 """
+_REPLACE = """
+CREATE TRIGGER {table}_no_REPLACE BEFORE INSERT ON {table}
+WHEN EXISTS (SELECT 1 FROM {table} WHERE {key}) OR EXISTS (SELECT 1 FROM {table} WHERE rowid = NEW.rowid)
+BEGIN SELECT RAISE(ABORT, '{refusal}'); END
+"""  # SQLite deletes what INSERT OR REPLACE replaces without asking the trigger for DELETE
+_KEY = "programme = NEW.programme AND seq = NEW.seq"
 _FUNCTION = """
 CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql
 AS $$ BEGIN RAISE EXCEPTION '{refusal}'; END $$
@@ -34,8 +40,8 @@ def upgrade() -> None:
     _make_others()
     _make_users()
     _make_temporary()
-    _protect("meritfair_refuse", _LEDGER, "entry", "entry_rows")
-    _protect("meritfair_refuse_log", _LOG, "access_log")
+    _protect("meritfair_refuse", _LEDGER, {"entry": _KEY, "entry_rows": _KEY})
+    _protect("meritfair_refuse_log", _LOG, {"access_log": "id = NEW.id"})
 
 
 def _make_store() -> None:
@@ -213,14 +219,15 @@ def _large_numbers(*names: str) -> list[sa.Column[int]]:
     return [sa.Column(name, sa.BigInteger(), nullable=False) for name in names]
 
 
-def _protect(function: str, refusal: str, *tables: str) -> None:
-    """Have the database refuse edits of these tables."""
+def _protect(function: str, refusal: str, tables: dict[str, str]) -> None:
+    """Have the database refuse edits of these tables, by table what says that a row is there already."""
     on_sqlite = op.get_bind().dialect.name == "sqlite"
     if not on_sqlite:
         op.execute(_FUNCTION.format(function=function, refusal=refusal))
-    for table in tables:
+    for table, key in tables.items():
         if on_sqlite:
             for event in ("UPDATE", "DELETE"):
                 op.execute(_ON_SQLITE.format(table=table, event=event, refusal=refusal))
+            op.execute(_REPLACE.format(table=table, key=key, refusal=refusal))
         else:
             op.execute(_ON_POSTGRESQL.format(table=table, function=function))
