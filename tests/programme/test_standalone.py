@@ -506,8 +506,8 @@ def test_budgets_are_those_of_the_settings_or_have_a_reason(tmp_path: Path) -> N
         assert [wrong in each for each in found] == [True] * len(found)
         return "".join(found)
 
-    assert "entry 19 (commit)" in spoiled(edit("change", 0, lambda draft: set_budget(draft, [1])), "changed")
-    assert spoiled(edit("change", 0, lambda draft: set_budget(draft, [1, 2, 1, 2])), "a list that repeats") == ""
+    assert "entry 17 (commit)" in spoiled(edit("change", 0, lambda draft: set_budget(draft, [1])), "changed")
+    assert spoiled(edit("change", 0, lambda draft: set_budget(draft, [1, 1, 2, 2])), "a list that repeats") == ""
     asked = edit("commit", 1, lambda draft: draft.body.update(asked=[3]))
     assert "(commit)" in spoiled(asked, "asked")
     assert (

@@ -217,8 +217,8 @@ def _turnover(report: ProgrammeReport) -> str:
 def _rounds(report: ProgrammeReport) -> str:
     found = report.steering
     return _(
-        "Rounds: {n} in all; {hurried} of them much sooner after the one before than usual; after {unused}, the newest "
-        "{newest} apart, nobody of those drawn was reported as reached. Compare their number with the calendar."
+        "Rounds: {n}, which can be compared with the calendar. {hurried} came much sooner after the one before than "
+        "usual. After {unused}, not counting the newest {newest}, nobody of those drawn was reported as reached."
     ).format(
         n=whole(report.rounds),
         hurried=whole(len(found.hurried)),
