@@ -152,6 +152,21 @@ def test_the_bytes_of_all_requests_are_bounded() -> None:
 # ---- slow and unfinished
 
 
+def test_who_opens_many_connections_keeps_nobody_else_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "MOST_WITHOUT_HEAD", 3)
+    monkeypatch.setattr(worker, "GRACE_SECONDS", 0.1)
+    with answering(bounded()) as port, ExitStack() as stack:
+        many = []
+        for _ in range(8):
+            many.append(stack.enter_context(connect(port, "GET / H")))
+            time.sleep(0.15)
+        assert [answer(made) for made in many[:4]] == [""] * 4, "the oldest are closed"
+        with connect(port, head(1) + "x") as made:
+            assert status(made) == 200
+        many[-1].sendall(b"TTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx")
+        assert status(many[-1]) == 200, "the newest is still there"
+
+
 def test_slow_bodies_time_out_and_steady_ones_do_not() -> None:
     with answering(bounded(seconds=0.5, rate=1000, unknown=10_000)) as port:
         with connect(port, head(10) + "x") as made:

@@ -103,6 +103,18 @@ def test_an_error_of_any_name_is_written_harmlessly(formatter: logging.Formatter
     assert not any(each.startswith("{") for each in line.splitlines()[1:])
 
 
+def test_another_library_that_repeats_itself_is_written_down_seldom() -> None:
+    seldom = logs._Seldom()
+    made = [record("too many open files", name="asyncio") for _ in range(1000)]
+    for each in made:
+        each.created = 600.0
+    assert sum(map(seldom.filter, made)) == logs._A_MINUTE
+    assert seldom.filter(record("too many", name="h11"))
+    made[0].created = 660.0
+    assert seldom.filter(made[0]), "in the next minute"
+    assert all(seldom.filter(record("ours")) for _ in range(1000))
+
+
 @pytest.mark.parametrize("formatter", [logs._Lines(), logs._Readable()])
 def test_lines_are_bounded(formatter: logging.Formatter) -> None:
     assert len(formatter.format(record("%s", "x" * 1_000_000))) < 10_000

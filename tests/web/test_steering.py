@@ -139,9 +139,46 @@ def leave_twice_the_budget(clinic: Clinic) -> None:
         post(clinic.ann, "participants/back", ids=IDS[10:])
 
 
+def draw_until_liked(clinic: Clinic) -> None:
+    """Close a round in which no favourite was drawn, report nothing of it, and draw again."""
+    who = clinic.mallory
+    for _week in range(8):
+        drawn = post(who, "rounds")
+        while not {each["id"] for each in drawn["outcomes"] if each["drawn"]} & set(FAVOURITES[:2]):
+            post(who, f"rounds/{drawn['number']}/close")
+            drawn = post(who, "rounds")
+        finish(who, drawn)
+
+
+def nine_weeks_each(clinic: Clinic) -> None:
+    """Two users note a few as away each week, as many as need no reason, each for nine weeks."""
+    back: dict[int, list[str]] = {}
+    for week in range(20):
+        if back.get(week):
+            post(clinic.ann, "participants/back", ids=back.pop(week))
+        gone = {id_ for some in back.values() for id_ in some}
+        back[week + 9] = [id_ for id_ in OTHERS[5:] if id_ not in gone][:3]
+        for k, id_ in enumerate(back[week + 9]):
+            post((clinic.mallory, clinic.ann)[k % 2], "participants/away", ids=[id_])
+        finish(clinic.mallory, post(clinic.mallory, "rounds"))
+
+
+def others_under_new_ids(clinic: Clinic) -> None:
+    """Withdraw most of the others before each draw, and enrol as many under new ids after it."""
+    who, others = clinic.mallory, OTHERS[6:]
+    for week in range(5):
+        post(who, "participants/withdraw", ids=others, reason="moved away")
+        finish(who, post(who, "rounds"))
+        others = [f"w{week}-{k}" for k in range(29)]
+        post(who, "participants", participants=[{"id": id_} for id_ in others])
+
+
 @pytest.mark.parametrize(
     ("attack", "answer", "kinds"),
     [
+        (draw_until_liked, "explain", ("unused",)),
+        (nine_weeks_each, "explain", ("gained", "moved")),
+        (others_under_new_ids, "explain", ("brief", "left")),
         (withdraw_and_enrol_again, "not-chance", ("emptied",)),
         (draw_with_many_away, "not-chance", ("emptied",)),
         (skip_weeks, "explain", ("budgets",)),

@@ -6,8 +6,10 @@ and the ledger stays as it was.
 
 **Trials.** In a trial everyone is randomised into a part when they first enrol, in *permuted blocks*: within a stratum,
 each block of twice the sum of all shares has exactly the stated shares, in an order that follows from the secret. So
-parts stay balanced whenever people enrol, nobody without the secret can foresee the next assignment, and when the
-secret is published anyone can check all of them.
+parts stay balanced whenever people enrol, and when the secret is published anyone can check all of them. Nobody without
+the secret can foresee an assignment, but for the last ones of a block: whoever sees in which parts the others are can
+tell what is left of it. Who enrols others first, such as people who do not exist, can bring someone into the part that
+they want; the audit shows people who joined and left after few rounds or none.
 """
 
 from __future__ import annotations

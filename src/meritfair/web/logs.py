@@ -6,7 +6,8 @@ and without values: a traceback shows files, lines and functions. Who asked is s
 run of the server; who changed what is in the ledger, by name.
 
 Lines are JSON in ASCII on the standard error, or plain text if that is a terminal; whatever is in a message, it can
-neither begin another line nor control a terminal, and is cut if it is long.
+neither begin another line nor control a terminal, and is cut if it is long. Of other libraries, a few messages a minute
+are written.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import secrets
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -34,6 +36,7 @@ HEADER = b"x-request-id"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _QUIET = ("/static", "/healthz", "/readyz", "/metrics")
 _LONGEST = 8000  # characters of a message, or of where an error was raised
+_A_MINUTE = 20  # messages of another library
 _log = logging.getLogger("meritfair.web")
 
 
@@ -41,6 +44,7 @@ def write_logs() -> None:
     """Let this process write its log to the standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Readable() if sys.stderr.isatty() else _Lines())
+    handler.addFilter(_Seldom())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for name in OURS:
         logging.getLogger(name).setLevel(logging.INFO)
@@ -84,6 +88,23 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             chain += at.exceptions
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
     return reversed(chain)
+
+
+class _Seldom(logging.Filter):
+    """Lets a few messages of other libraries pass each minute: one that repeats itself must not fill a disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._minute, self._passed = 0, Counter[str]()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.split(".")[0] in OURS:
+            return True
+        minute = int(record.created // 60)
+        if minute != self._minute:
+            self._minute, self._passed = minute, Counter()
+        self._passed[record.name] += 1
+        return self._passed[record.name] <= _A_MINUTE
 
 
 class _Lines(logging.Formatter):

@@ -16,7 +16,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
@@ -53,11 +53,21 @@ def work(settings: ServerSettings) -> None:
         run(settings)
 
 
+def _raise_limit_of_files() -> None:
+    """Let this process have as many connections open as the system allows it, which is often more than at first."""
+    with suppress(ImportError, OSError, ValueError):  # Windows has no such limit
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 @contextmanager
 def _child(settings: ServerSettings) -> Iterator[None]:
     """Prepare a process of a server; write down what it fails with, and clean up if nobody else will."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     write_logs()
+    _raise_limit_of_files()
     parent = multiprocessing.parent_process()
     threading.Thread(target=_follow_parent, daemon=True).start()
     try:

@@ -7,7 +7,9 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -17,14 +19,17 @@ from meritfair.web.processes import FINISH_SECONDS, Tls
 from meritfair.web.settings import ServerSettings
 
 HEAD_SECONDS = 20.0  # in which the head of a request has to come
+MOST_WITHOUT_HEAD, GRACE_SECONDS = 256, 2.0  # connections of a worker of which no whole head has come in this time
 
 
 class Connection(H11Protocol):
     """A connection that is closed if a whole head of a request does not come in time.
 
-    The rest of a body that nobody waits for any more has to come in that time, too.
+    The rest of a body that nobody waits for any more has to come in that time, too. If too many connections wait for a
+    head, the oldest is closed, so that whoever opens them keeps nobody else out.
     """
 
+    _without_head: ClassVar[dict[Connection, float]] = {}  # of this process, since when: the oldest first
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -44,8 +49,19 @@ class Connection(H11Protocol):
             self._stop_watching()
         elif self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+            if self.conn.their_state is h11.IDLE:  # else the rest of a body comes, from who has been answered
+                self._without_head[self] = self.loop.time()
+            self._close_oldest()
+
+    def _close_oldest(self) -> None:
+        """Close the connection that waits longest for a head, if too many do; what has just come is read first."""
+        oldest, since = next(iter(self._without_head.items()), (self, self.loop.time()))
+        if len(self._without_head) > MOST_WITHOUT_HEAD and self.loop.time() - since > GRACE_SECONDS:
+            oldest._stop_watching()
+            oldest.transport.close()
 
     def _stop_watching(self) -> None:
+        self._without_head.pop(self, None)
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
