@@ -208,15 +208,20 @@ def logit_gradient(x: FloatArray, coefficients: FloatArray, r: FloatArray, ridge
 
 def _gradient(ones: FloatArray, coefficients: FloatArray, w: FloatArray, r: FloatArray, ridge: float) -> FloatArray:
     gradient = ones.T @ (r - w)
-    gradient[0] += 1.0 - w.shape[1] * np.exp(_log_softmax(coefficients[:1]))[0]
+    gradient[0] += 1.0 - w.shape[1] * _average(coefficients)
     gradient[1:] -= ridge * coefficients[1:]
     return np.asarray(gradient)
+
+
+def _average(coefficients: FloatArray) -> FloatArray:
+    """Return the weight of each class for an average arm, (C,)."""
+    return np.asarray(np.exp(_log_softmax(coefficients[:1]))[0])
 
 
 def _logit_step(ones: FloatArray, coefficients: FloatArray, w: FloatArray, r: FloatArray, ridge: float) -> FloatArray:
     """Return the step of Newton's method, (1 + P, C)."""
     width, n = coefficients.shape
-    average = np.exp(_log_softmax(coefficients[:1]))[0]
+    average = _average(coefficients)
     curvature = np.zeros((n, width, n, width))
     for c in range(n):
         for d in range(c, n):
@@ -224,7 +229,9 @@ def _logit_step(ones: FloatArray, coefficients: FloatArray, w: FloatArray, r: Fl
             block[0, 0] += n * average[c] * ((c == d) - average[d]) + 1.0 / n  # the last: all intercepts may move alike
             curvature[c, :, d] = curvature[d, :, c] = block
     flat = curvature.reshape(n * width, n * width)
-    flat[np.diag_indices(n * width)] += np.tile(np.r_[0.0, np.full(width - 1, ridge)], n) + _TINY
+    diagonal = flat.reshape(-1)[:: n * width + 1].reshape(n, width)
+    diagonal[:, 0] += _TINY
+    diagonal[:, 1:] += ridge + _TINY
     gradient = _gradient(ones, coefficients, w, r, ridge)
     return np.asarray(np.linalg.solve(flat, gradient.T.ravel())).reshape(n, width).T
 
