@@ -363,7 +363,7 @@ def test_work_that_is_damaged_in_the_store_is_begun_anew(resting: Jobs, table: J
         assert table.finish(replace(job, state="done", result={"whole": True}), "Wim")
     with table._store.temporary(writing=True) as rows:
         rows._connection.exec_driver_sql(f"UPDATE job SET words = 'zz' WHERE id = '{first.id}'")
-        rows._connection.exec_driver_sql(f"UPDATE temporary_part SET data = digest WHERE owner LIKE '{second.id}%'")
+        rows._connection.exec_driver_sql(f"UPDATE temporary_part SET data = digest WHERE owner = '{second.id} result'")
     assert resting.recent("verify", "calls") is None
     assert resting.latest("verify", "calls", {"heads": ["b"]}) is None
     for job in (first, second):

@@ -62,7 +62,7 @@ NOTHING, EXPLAIN, NOT_CHANCE = "nothing", "explain", "not-chance"
 SOON = 8  # rounds within which settings are changed back, and many leave
 ROUND_MOVED, ROUND_DRAWS = 0.8, 2.0  # part of the budget of one round, and draws, that absences move
 ALL_MOVED = 0.25  # part of the budget of all rounds, after `SOON` of them
-EMPTIED = 3  # rounds with as many people as are drawn, where there were twice as many with those absent
+EMPTIED, EMPTIED_PART = 3, 0.75  # rounds with no more people than are drawn, of twice as many; absent in a single one
 GAINED, GAINED_PART = 1.0, 0.3  # draws that someone gained, and as a part of all that they were given
 LOST, LOST_PART, LOST_TIMES = 1.5, 0.6, 3  # draws that someone lost, as a part of all theirs, by how many absences
 SCORE, RATIO, EXCESS = 3.5, 1.75, 2.0  # of those taken out: how odd and how much larger their chances are, and in draws
@@ -677,7 +677,7 @@ class _Facts:
         present, absent, asked = self.sizes
         found = self.full & (present + absent >= 2 * asked)
         if found.any(axis=1).sum() < EMPTIED:  # a few are what a closed ward does where few are enrolled
-            found = found & (absent >= ROUND_MOVED * (present + absent))
+            found = found & (absent >= EMPTIED_PART * (present + absent))
         return np.asarray(found)
 
     @property
