@@ -473,10 +473,10 @@ class _Ledger:
         people = self.work.state.people
         self._reporter = np.full(people, -1)
         self._told = Counter[str]()
-        self.joined, self.regrouped = np.zeros(people, np.int64), np.zeros(people, np.bool_)  # after so many rounds
+        self.joined = np.full(people, -1)  # after so many rounds
+        self.regrouped = np.zeros(people, np.bool_)
         self.regrouping: list[tuple[int, Entry]] = []  # the next round, and the entry
         self._group = np.full(people, "", dtype=object)
-        self._known = np.zeros(people, np.bool_)
         self._settings: Settings | None = None
         self._waiting: list[str] = []  # times of changes since the last draw
 
@@ -537,9 +537,8 @@ class _Ledger:
 
     def _enrolled(self, entry: Entry, table: RowTable) -> None:
         numbers = table["number"]
-        known = self._known[numbers]
+        known = self.joined[numbers] >= 0
         self.joined[numbers[~known]] = len(self.times)
-        self._known[numbers] = True
         levels = entry.body["levels"].get("group")
         if levels is not None:
             group = np.array(levels, dtype=object)[table["group"]]
@@ -737,6 +736,19 @@ class _Facts:
         brief, regrouped = int(self.brief.sum()), int(ledger.regrouped.sum())
         return Turnover(int(there.min()), int(there.max()), late, left, brief, regrouped)
 
+    @property
+    def withdrawals(self) -> list[Entry]:
+        """The entries that let people leave."""
+        return [each for each in self.ledger.takers if each.kind == "withdraw"]
+
+    @cached_property
+    def overrides(self) -> dict[tuple[int, int], tuple[str, int, str]]:
+        """By round and person who has reported an override, in which entry, and why; empty if no reason is kept."""
+        work = self.ledger.work
+        notes = {(seq, number): text.strip() for seq, number, text in work.session.notes()}
+        found = Happenings.of(work).overrides.items()
+        return {(round_, number): (by, seq, notes.get((seq, number), "")) for (round_, number), (by, seq) in found}
+
     def draws_of(self, rounds: Sequence[int]) -> list[Entry]:
         """Return the entries that began these rounds."""
         return [self.ledger.commits[round_ - 1] for round_ in rounds]
@@ -777,9 +789,9 @@ def _left(facts: _Facts) -> list[Finding]:
     place = np.unravel_index(np.where(fell, before - people, 0).argmax(), fell.shape)
     times = facts.ledger.times
     since = times[max(0, rounds[0] - 1 - SOON)]
-    entries = [each for each in facts.ledger.takers if since <= each.time <= times[rounds[-1] - 1]]
+    entries = [each for each in facts.withdrawals if since <= each.time <= times[rounds[-1] - 1]]
     sums = {"value": float((before - people)[place]), "of": float(before[place])}
-    return [facts.finding("left", rounds, [each for each in entries if each.kind == "withdraw"], **sums)]
+    return [facts.finding("left", rounds, entries, **sums)]
 
 
 def _brief(facts: _Facts) -> list[Finding]:
@@ -789,9 +801,8 @@ def _brief(facts: _Facts) -> list[Finding]:
         return []
     last = len(facts.ledger.times)
     rounds = sorted({min(last, int(each) + 1) for each in facts.ledger.joined[facts.brief]})
-    takers = [each for each in facts.ledger.takers if each.kind == "withdraw"]
     people = _numbers(np.flatnonzero(facts.brief))
-    return [facts.finding("brief", rounds, takers, people=people, value=float(number), of=float(of))]
+    return [facts.finding("brief", rounds, facts.withdrawals, people=people, value=float(number), of=float(of))]
 
 
 def _moved(facts: _Facts) -> list[Finding]:
@@ -918,17 +929,14 @@ def _overrides(facts: _Facts) -> list[Finding]:
 
 def _overridden(facts: _Facts, kind: str, rows: BoolArray, people: tuple[int, ...], of: float) -> Finding:
     """Return a finding about some who were reached without being drawn, with who has reported them, and why."""
-    work, found = facts.ledger.work, facts.found
+    found = facts.found
     made = list(zip(found.round[rows].tolist(), found.number[rows].tolist(), strict=True))
-    reported = Happenings.of(work).overrides
-    notes = {(seq, number): text.strip() for seq, number, text in work.session.notes()}
-    entries = [reported[each] for each in made]
-    reasons = [notes.get((seq, number), "") for (_, number), (_, seq) in zip(made, entries, strict=True)]
+    users, entries, reasons = zip(*(facts.overrides[each] for each in made), strict=True)
     return Finding(
         kind,
         rounds=tuple(sorted({round_ for round_, _ in made})),
-        time=min(work.entry(seq)[0].time for _, seq in entries),
-        by=tuple(name for name, _ in Counter(by for by, _ in entries).most_common()),
+        time=min(facts.ledger.work.entry(seq)[0].time for seq in set(entries)),
+        by=tuple(name for name, _ in Counter(users).most_common()),
         reasons=tuple(text for text, _ in Counter(filter(None, reasons)).most_common()),
         people=people,
         value=float(len(made)),
