@@ -217,7 +217,7 @@ def test_all_policies_the_most_rewarding_first_and_who_was_left_out(call: Any, f
     rewards = {label: run.reward.sum() for label, run in direct(None).runs.items()}
     assert first_words(answer) == sorted(rewards, key=lambda label: -rewards[label])
     assert "skipped: picky: picky pulls one arm, got a budget of 2\n" in answer.out
-    assert "recommended: merit-fair:design=exact,estimate=mean,slack=2." in answer.words
+    assert "recommended: merit-fair:design=exact,estimate=pooled,slack=2." in answer.words
     assert "price of fairness" in answer.words.lower()
     assert "recommended: merit-fair" in call(*QUICK, "--design", "exact", "--slack", "0,1").words
     told = json.loads(call(*QUICK, "--json").out)

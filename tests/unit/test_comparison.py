@@ -19,13 +19,12 @@ import meritfair as mf
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import Lottery
-from meritfair.policies.registry import create_under
+from meritfair.policies.registry import RECOMMENDED_TEXT, create_under
 from meritfair.policies.view import View
 from meritfair.simulation.bootstrap import Interval
 from meritfair.simulation.columns import Column
 from meritfair.simulation.comparison import Comparison, compare
 from meritfair.simulation.labels import place_labels
-from meritfair.simulation.players import RECIPE
 from meritfair.simulation.plots import plot_comparison, trade_off
 
 QUICK: dict[str, Any] = {"budget": 2, "episodes": 6, "horizon": 40, "seed": 3}
@@ -266,10 +265,10 @@ def test_all_policies_are_compared_with_merit_fair_as_we_recommend_it(few: None)
     fair = mf.Criterion(mf.Affine(), design="systematic", floor=0.1)
     found = compare(SETS, criterion=fair, **QUICK)
     told = found.runs["recommended"].settings["policy"]
-    assert (told["name"], told["estimate"], told["design"], told["slack"]) == ("merit-fair", "mean", "exact", 2.0)
+    assert (told["name"], told["estimate"], told["design"], told["slack"]) == ("merit-fair", "pooled", "exact", 2.0)
     assert told["floor"] == 0.1  # all but the design is as the criterion says
-    named = compare(SETS, [RECIPE], criterion=fair, **QUICK)
-    np.testing.assert_array_equal(found.runs["recommended"].reward, named.runs[RECIPE].reward)
+    named = compare(SETS, [RECOMMENDED_TEXT], criterion=fair, **QUICK)
+    np.testing.assert_array_equal(found.runs["recommended"].reward, named.runs[RECOMMENDED_TEXT].reward)
 
 
 def test_a_named_policy_that_cannot_be_played_is_an_error_before_others_are(few: None) -> None:

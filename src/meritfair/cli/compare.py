@@ -108,15 +108,15 @@ _WITH_ACCOUNTS = ("intervention_benefit", "fairness_regret", "gini", "longest_wa
 
 def _show(found: Comparison, *, always: bool, accounts: bool) -> None:
     """Print the table of measures, with accounts if policies or slacks were asked for, and that of differences."""
+    from meritfair.policies.registry import RECOMMENDED, RECOMMENDED_TEXT
     from meritfair.simulation.comparison import ORACLE
-    from meritfair.simulation.players import RECIPE, RECOMMENDED
 
     names = {label: policy_cell(label) + f" {ORACLE}" * (label in found.oracles) for label in found.runs}
     shown = _WITH_ACCOUNTS if accounts and found.has_accounts else _SHOWN
     rows = [[names[label], *measure_cells(measures, shown)] for label, measures in found.measures.items()]
     more = [f"{ORACLE}: knows the true arms."] if found.oracles else []
     if RECOMMENDED in found.runs:
-        more.append(f"{RECOMMENDED}: {RECIPE}.")
+        more.append(f"{RECOMMENDED}: {RECOMMENDED_TEXT}.")
     print_measures(shown, rows, found.description, "policy", intervals=found.none.runs > 1, more=" ".join(more))
     if found.none.runs > 1 or always:
         _show_differences(found, names)

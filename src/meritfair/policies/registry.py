@@ -2,6 +2,9 @@
 
 Others join it by `register`, or by an entry point of an installed package in the group ``meritfair.policies``, whose
 name is the policy's and whose value is a `Policy` class or a function that plans.
+
+`recommended` is not a policy of its own but short for merit-fair with the settings that we recommend, which are written
+down here and nowhere else. It can stand wherever a policy is named, also with settings: ``recommended:floor=0.05``.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any, TypeVar
 
 from meritfair.core.checks import check_kind, check_known, check_settings
 from meritfair.core.errors import InputError
-from meritfair.core.parsing import split_settings
+from meritfair.core.parsing import join_settings, split_settings
 from meritfair.model.criterion import Confidence, Criterion, changed
 from meritfair.model.merit import merit_from_settings, merit_from_text
 from meritfair.policies.ab_whittle import ABWhittle
@@ -37,6 +40,10 @@ from meritfair.policies.whittle import Myopic, Whittle
 from meritfair.policies.wiql import WIQL
 
 _Anything = TypeVar("_Anything")
+
+RECOMMENDED = "recommended"
+_RECOMMENDED_SETTINGS: dict[str, Any] = {"estimate": "pooled", "design": "exact", "slack": 2.0}
+RECOMMENDED_TEXT = join_settings(MeritFair.name, _RECOMMENDED_SETTINGS)
 
 _POLICIES: dict[str, type[Policy]] = {
     policy.name: policy
@@ -78,7 +85,7 @@ def register(policy: _Anything) -> _Anything:
     """Add a policy of your own: a `Policy` class, or a function that plans. Returns it, so it can be a decorator."""
     made = _as_class(policy)
     name = check_name(made)
-    if name in _POLICIES and _home(_POLICIES[name]) != _home(made):
+    if name == RECOMMENDED or (name in _POLICIES and _home(_POLICIES[name]) != _home(made)):
         raise InputError(f"there is a policy {name!r} already")
     _check_class(made)
     _POLICIES[name] = made
@@ -146,17 +153,25 @@ def create(text: str, **settings: Any) -> Policy:
     Optimal(delta=0.05, estimate='optimistic', ball='paper')
     >>> create("fair-oracle:merit=exponential:c=1").merit
     Exponential(c=1.0)
+    >>> create("recommended:floor=0.05") == create("merit-fair:estimate=pooled,design=exact,slack=2,floor=0.05")
+    True
     >>> create("merit-fare")
     Traceback (most recent call last):
     ...
     meritfair.core.errors.InputError: there is no policy 'merit-fare', did you mean 'merit-fair'?
     """
-    name, typed = split_settings(text) if isinstance(text, str) else (text, {})
+    name, typed = _split(text) if isinstance(text, str) else (text, {})
     policy, given = policy_class(name), settings | typed
     check_settings(name, given, (f.name for f in dataclasses.fields(policy)))
     if isinstance(given.get("merit"), str):
         given["merit"] = merit_from_text(given["merit"])
     return policy(**given)
+
+
+def _split(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the name of a policy and its settings, of what is recommended those that it stands for."""
+    name, typed = split_settings(text)
+    return (MeritFair.name, _RECOMMENDED_SETTINGS | typed) if name == RECOMMENDED else (name, typed)
 
 
 def create_under(text: str, criterion: Criterion, confidence: Confidence) -> Policy:
@@ -171,7 +186,7 @@ def create_under(text: str, criterion: Criterion, confidence: Confidence) -> Pol
     """
     fair, sure = check_kind("criterion", criterion, Criterion), check_kind("confidence", confidence, Confidence)
     given = changed(fair) | changed(sure)
-    adopted = policy_class(split_settings(text)[0]).adopts
+    adopted = policy_class(_split(text)[0]).adopts
     return create(text, **{name: given[name] for name in adopted if name in given})
 
 

@@ -24,6 +24,7 @@ from meritfair.core.errors import InputError
 from meritfair.core.progress import Progress
 from meritfair.datasets.logs import StateLog
 from meritfair.model.rules import Rules
+from meritfair.policies.registry import RECOMMENDED
 from meritfair.programme import enrolling, reporting, rounds
 from meritfair.programme.inputs import Outcomes, People, check_ids
 from meritfair.programme.keeping import keep_head, kept_head
@@ -33,7 +34,7 @@ from meritfair.programme.ledger.heads import KeptHead
 from meritfair.programme.planning import PlannedRound
 from meritfair.programme.reporting import Receipt, receipt
 from meritfair.programme.rounds import Drawn, Round
-from meritfair.programme.settings import FLOOR, RECOMMENDED, Part, Settings, Trial
+from meritfair.programme.settings import FLOOR, Part, Settings, Trial
 from meritfair.programme.state import CLOSED, State
 from meritfair.programme.status import Status, status_of
 from meritfair.programme.storage.names import check_name

@@ -24,10 +24,9 @@ from meritfair.model.merit import CustomMerit
 from meritfair.model.rules import Rules, check_rules
 from meritfair.policies.base import Policy
 from meritfair.policies.merit_fair import MeritFair
-from meritfair.policies.registry import create, from_settings
+from meritfair.policies.registry import RECOMMENDED, create, from_settings
 from meritfair.programme.ledger.randomness import SECRET, check_source
 
-RECOMMENDED = MeritFair(estimate="pooled", design="exact", slack=2.0)
 FLOOR = 0.25  # of an equal share
 _MOST_PARTS = 16
 _MOST_DRAWN = 2**31

@@ -15,9 +15,9 @@ from meritfair.model.merit import Merit, merit_from_text
 from meritfair.model.rules import check_budgets
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import Plan
-from meritfair.simulation.players import RECOMMENDED, Notes, players_of
+from meritfair.policies.registry import RECOMMENDED
+from meritfair.simulation.players import Notes, players_of
 
-RECIPE = "merit-fair:estimate=pooled,design=exact,slack=2"
 AS_LOGGED = "as logged"
 Player: TypeAlias = "Policy | str | Callable[..., Plan]"
 Players: TypeAlias = "Mapping[str, Player | Mapping[int, Player]] | Sequence[Player]"
@@ -56,7 +56,7 @@ def scenarios_of(
     settings: Mapping[str, Sequence[Any]],
 ) -> list[Scenario]:
     """Return all combinations; a policy varies in the settings that it has."""
-    asked: Any = {RECOMMENDED: RECIPE} if policies is None else policies
+    asked: Any = [RECOMMENDED] if policies is None else policies
     for budget in budgets:
         check_budgets(budget, n_arms)
     by_budget = {int(budget): _players(asked, int(budget)) for budget in budgets}

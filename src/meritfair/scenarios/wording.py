@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from meritfair.core.texts import several
+from meritfair.policies.registry import RECOMMENDED, RECOMMENDED_TEXT
 from meritfair.scenarios.answer import Outlook, WhatIf
-from meritfair.scenarios.options import RECIPE
 from meritfair.simulation.bootstrap import Interval
-from meritfair.simulation.players import RECOMMENDED
 
 _NOTE = (
     "Good: expected share of arms in the good state over the rounds ahead, with a 95 % interval. Difference: in "
@@ -20,8 +19,9 @@ _NOTE = (
 
 def note(found: WhatIf) -> str:
     """Return what the columns are, and what is recommended if that was asked for."""
-    about = f" Recommended: {RECIPE}, but for what varies." * any(each.policy == RECOMMENDED for each in found.asked)
-    return _NOTE + about
+    if any(each.policy == RECOMMENDED for each in found.asked):
+        return f"{_NOTE} Recommended: {RECOMMENDED_TEXT}, but for what varies."
+    return _NOTE
 
 
 def headings(found: WhatIf) -> list[str]:

@@ -18,9 +18,6 @@ from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.simulation.simulate import make_policy
 
-RECOMMENDED = "recommended"  # the label under which our own recommendation is played beside all policies
-RECIPE = "merit-fair:design=exact,estimate=mean,slack=2"
-
 
 @dataclass(frozen=True)
 class Notes:
@@ -44,9 +41,9 @@ def players_of(policies: Any, criterion: Criterion, confidence: Confidence, note
     """Return the policies to be compared, by label."""
     players: dict[str, Policy] = {}
     if policies is None:
-        for label, policy in ({name: name for name in registry.names()} | {RECOMMENDED: RECIPE}).items():
+        for label in [*registry.names(), registry.RECOMMENDED]:
             with notes.about(label):
-                players[label] = make_policy(policy, criterion, confidence)
+                players[label] = make_policy(label, criterion, confidence)
         return players
     if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, str) or not policies:
         raise InputError(f"policies must be a non-empty list, or a mapping of labels to policies, got {policies!r}")

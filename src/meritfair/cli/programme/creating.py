@@ -134,7 +134,7 @@ class CreateOptions:
     def settings(self) -> dict[str, Any]:
         """Return what `Programme.create` is told."""
         from meritfair.model.rules import Rules
-        from meritfair.programme.settings import RECOMMENDED
+        from meritfair.policies.registry import RECOMMENDED
 
         shared: dict[str, Any] = {"features": names(self.features), "forget": self.forget}
         shared |= {"rules": Rules(self.cooldown, self.warmup, self.once, self.accrue)}

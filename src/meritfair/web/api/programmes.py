@@ -11,9 +11,10 @@ from fastapi import APIRouter, Depends, Response
 
 from meritfair.core.errors import InputError
 from meritfair.model.rules import Rules
+from meritfair.policies.registry import RECOMMENDED
 from meritfair.programme.programme import Programme
 from meritfair.programme.reporting import Receipt
-from meritfair.programme.settings import FLOOR, RECOMMENDED, Part, Settings, Trial
+from meritfair.programme.settings import FLOOR, Part, Settings, Trial
 from meritfair.programme.storage.names import check_name
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, Someone
