@@ -22,7 +22,6 @@ from meritfair.policies.view import View
 from meritfair.simulation import watching
 
 ARMS, BUDGET, RUNS = 100, 20, 20
-RECOMMENDED = "merit-fair:design=exact,estimate=mean,slack=2"
 
 
 def complete_only(counts: mf.Counts, *_: Any, **__: Any) -> Filled:
@@ -62,7 +61,7 @@ def show_times() -> None:
     """Print how long a step of an arm takes."""
     arms, length = mf.datasets.cpap(n_arms=ARMS, seed=1), {"budget": BUDGET, "episodes": 50, "seed": 1, "workers": 1}
     print(f"\nnanoseconds for each arm and step: {ARMS} arms, 50 episodes of 200 steps, one run")
-    for policy in ("random", "merit-fair:estimate=mean", "whittle", RECOMMENDED):
+    for policy in ("random", "merit-fair:estimate=mean", "whittle", "recommended"):
         found = []
         for observed in (None, 0.7, "pulled"):
             mf.simulate(arms, policy, **(length | {"episodes": 2}), observed=observed)  # type: ignore[arg-type]

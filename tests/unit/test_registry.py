@@ -30,6 +30,7 @@ from meritfair.policies import (
     registry,
 )
 from meritfair.policies.registry import from_settings
+from meritfair.programme.settings import Part
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "own-policy"
@@ -527,3 +528,21 @@ def test_the_page_on_own_policies_shows_the_example(example: str) -> None:
 @pytest.mark.parametrize("settings", [{}, {"patience": 2, "exploration": 0.3}])
 def test_the_example_passes_the_checks(example: str, settings: dict[str, Any]) -> None:
     mf.testing.check_policy(create(example, **settings))
+
+
+def test_what_is_recommended_is_one_thing_everywhere() -> None:
+    recommended = create("recommended")
+    assert recommended == mf.MeritFair(estimate="pooled", design="exact", slack=2)
+    assert create(registry.RECOMMENDED_TEXT) == recommended == Part(5).policy
+    assert create("recommended:slack=1", floor=0.1) == mf.MeritFair(
+        estimate="pooled", design="exact", slack=1, floor=0.1
+    )
+    with pytest.raises(mf.InputError, match="there is a policy 'recommended' already"):
+        mf.policies.register(type("Own", (mf.MeritFair,), {"name": "recommended"}))
+    pages = ROOT / "docs"
+    for name in ("settings.md", "live.md"):
+        assert 'mf.MeritFair(estimate="pooled", design="exact", slack=2)\n' in (pages / name).read_text(
+            encoding="utf-8"
+        )
+    for name in ("policies.md", "comparing.md"):
+        assert f"`{registry.RECOMMENDED_TEXT}`" in (pages / name).read_text(encoding="utf-8")

@@ -32,8 +32,8 @@ def policies(as_json: JsonOption = False) -> None:
             continue
         settings = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}
         rows[name] = (_first_line(type(policy)), {key: _plain(value) for key, value in settings.items()})
-    _show(rows, "policy", "meritfair simulate --policy merit-fair:estimate=mean …", as_json)
-    say(f"recommended: {registry.RECOMMENDED_TEXT}", err=as_json)
+    example = f"meritfair simulate --policy recommended …, which is short for {registry.RECOMMENDED_TEXT}"
+    _show(rows, "policy", example, as_json)
     for line in left_out:
         say(line, err=as_json)
 

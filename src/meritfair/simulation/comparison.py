@@ -285,8 +285,8 @@ def compare(
         Policies, their names (also with settings, as for `simulate`), or functions that plan, by label; in a sequence,
         labels are made from names and settings.
         One that cannot be played with these arms, this budget and these rules is an error, before others are played.
-        By default all policies there are, and ``recommended``: merit-fair with estimate mean, design exact and
-        slack 2. Those that cannot be played are skipped: `Comparison.skipped` says which, and why.
+        By default all policies there are, and ``recommended``: merit-fair as we recommend it. Those that cannot be
+        played are skipped: `Comparison.skipped` says which, and why.
     budget, episodes, horizon, runs, seed, carry_states, rules, observed, workers
         As for `simulate`.
     criterion : Criterion
