@@ -207,7 +207,7 @@ def draw_filled(
             for cell in range(4):
                 counts[GOOD, cell], counts[BAD, cell] = seen[arm, GOOD, cell], seen[arm, BAD, cell]
             for gap in range(gaps.bounds[arm], gaps.bounds[arm + 1]):
-                _draw_gap(gaps, gap, point, ahead, counts, rng)
+                draw_gap(gaps, gap, point, ahead, counts, rng)
             c = _draw_class(counts, weights[arm], prior, odds, rng) if len(prior) > 1 else 0
             for cell in range(4):
                 good = draw_gamma(counts[GOOD, cell] + prior[c, GOOD, cell], rng)
@@ -219,7 +219,7 @@ def draw_filled(
 
 
 @part
-def _draw_gap(
+def draw_gap(
     gaps: GapArrays, gap: int, point: FloatArray, ahead: FloatArray, counts: FloatArray, rng: WordArray
 ) -> None:
     """Draw the states of a gap, from the last back to the first, and count them."""

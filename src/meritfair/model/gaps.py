@@ -193,7 +193,7 @@ def fill(
         A step that moves no probability by more is the last.
     """
     N = counts.n_arms
-    seen = _outcomes(counts.good, counts.visits - counts.good)
+    seen = outcomes(counts)
     prior = _outcomes(*(np.broadcast_to(x, (N, 2, 2)) for x in (prior_good, prior_bad)))
     points = (seen[:, GOOD] + prior[:, GOOD]) / (seen + prior).sum(axis=1)
     if not len(gaps):
@@ -215,13 +215,17 @@ def fill(
 def log_likelihood(transitions: FloatArray, counts: Counts, gaps: Gaps) -> FloatArray:
     """Return the log-likelihood of what was observed of each arm, shape (N,), for given transitions."""
     P, heights = np.ascontiguousarray(transitions, np.float64).reshape(-1, 4), np.zeros(counts.n_arms)
-    seen = _outcomes(counts.good, counts.visits - counts.good)
+    seen = outcomes(counts)
     add_expected(gaps.arrays(counts.n_arms), P, gaps.room, np.zeros_like(seen), heights)
     return np.asarray(heights + (seen[:, GOOD] * np.log(P) + seen[:, BAD] * np.log1p(-P)).sum(axis=1))
 
 
+def outcomes(counts: Counts) -> FloatArray:
+    """Return complete outcomes as kernels take them, shape (N, 2, 4): good and bad, by cell."""
+    return _outcomes(counts.good, counts.visits - counts.good)
+
+
 def _outcomes(good: FloatArray | IntArray, bad: FloatArray | IntArray) -> FloatArray:
-    """Return outcomes as kernels take them, shape (N, 2, 4)."""
     return np.stack([good.reshape(-1, 4), bad.reshape(-1, 4)], axis=1).astype(np.float64)
 
 
@@ -279,7 +283,7 @@ class FilledPosterior(Posterior):
         """
         N, C = self.class_weights.shape
         points, weights = np.array(self.mean, order="C").reshape(N, 4), np.array(self.class_weights, order="C")
-        seen = _outcomes(self.counts.good, self.counts.visits - self.counts.good)
+        seen = outcomes(self.counts)
         known = self.gaps.arrays(N), seen, weights, _outcomes(self.prior.good, self.prior.bad), points
         seeds = np.random.SeedSequence(rng.integers(2**63, size=4).tolist()).spawn(-(-N // _TOGETHER))
         sources = [new_source(seed) for seed in seeds]  # by arms, so that results do not depend on the threads

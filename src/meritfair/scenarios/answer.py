@@ -16,6 +16,7 @@ from meritfair.core.storage import check_suffix
 from meritfair.core.tables import SUFFIXES as NUMBERS
 from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
 from meritfair.core.texts import several
+from meritfair.scenarios.assumptions import Assumption
 from meritfair.scenarios.checking import Check
 from meritfair.scenarios.playing import expected
 from meritfair.simulation.bootstrap import Interval, interval_row
@@ -59,7 +60,8 @@ class Outlook:
     check : Check
         What the log itself says of it.
     answered : bool
-        Whether there is an answer: if the log cannot answer for it, and the chains alone were not asked, there is none.
+        Whether there is an answer: if the log cannot answer for it or contradicts the chains, and these alone were not
+        asked, there is none.
     draws, again : ndarray
         The share of each draw, and of some played once more.
     """
@@ -81,7 +83,7 @@ class Outlook:
 
     @property
     def verdict(self) -> str:
-        """``agrees`` or ``disagrees``, what the log says of the chains; ``refused``; or ``model alone``."""
+        """``agrees``; ``disagrees``, if the log contradicts the chains; ``refused``; or ``model alone``."""
         return "model alone" if self.check.refusal and self.answered else self.check.verdict
 
     def row(self) -> dict[str, Any]:
@@ -125,6 +127,8 @@ class WhatIf:
         The name of the one that others are held against.
     n_arms, left : int
         How many arms are there, and how many of the log have left.
+    assumptions : tuple of Assumption
+        What the log says of the assumption that arms are chains.
     settings : dict
         All settings, the seed and the versions, as plain values.
     """
@@ -133,6 +137,7 @@ class WhatIf:
     against: str
     n_arms: int
     left: int
+    assumptions: tuple[Assumption, ...]
     settings: dict[str, Any]
 
     @property

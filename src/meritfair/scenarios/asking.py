@@ -23,6 +23,7 @@ from meritfair.model.criterion import Criterion
 from meritfair.model.exposure import fair_exposure
 from meritfair.model.merit import Exponential, Merit
 from meritfair.scenarios.answer import Outlook, WhatIf, difference
+from meritfair.scenarios.assumptions import assumptions_of
 from meritfair.scenarios.chains import Half, chains_of, halves_of
 from meritfair.scenarios.checking import Check, Windows, check, middle_of, windows_of
 from meritfair.scenarios.options import AS_LOGGED, Players, Scenario, merit_of, scenarios_of, several_of
@@ -58,7 +59,8 @@ def whatif(
 
     The arms that are there at the end of the log are played on from where it left them, by many draws of the chains
     that it leaves possible. A policy plans from what the log has seen, and learns on, in a few plans. Each answer is
-    checked against the log itself by importance weights over a few rounds; where the log cannot answer, it is refused.
+    checked against the log itself by importance weights over a few rounds, and so is the assumption that arms are
+    chains; where the log cannot answer, or contradicts the chains, the answer is refused.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ def whatif(
     draws : int, optional
         Draws of the chains: by default 200, of more than 2,000 arms 100.
     extrapolate : bool
-        Also give answers that the log cannot check: they rest on the chains alone, and are marked.
+        Also give answers that the log cannot check or contradicts: they rest on the chains alone, and are marked.
     seed : int
         Fixes every random number.
     workers : int, optional
@@ -132,14 +134,16 @@ def whatif(
     check_memory(f"{number:,} draws of {start.n_arms:,} arms", _PER_ARM * number * start.n_arms, "draws")
     yardstick = settings["merit"][0] if settings["merit"] else Exponential()
     with following(progress) as tell:
-        begin = in_parts(tell, len(asked) + 1)
+        begin = in_parts(tell, len(asked) + 2)
         chains = chains_of(log, start, estimate, number, root, begin("fitting"))
+        assumptions = assumptions_of(log, start, chains.draws, logged_chance(log, start), root, begin("checking"))
         halves = halves_of(log, start, estimate, middle_of(log, window))
         maker = _Maker(
             ahead_of(start, chains, length, root),
             windows_of(log, start, window),
             halves,
             yardstick,
+            "; ".join(each.sentence for each in assumptions if each.contradicted),
             check_flag("extrapolate", extrapolate),
         )
         made = [maker.logged(log, start)]
@@ -154,7 +158,8 @@ def whatif(
         "against": against,
         "seed": root,
     }
-    return WhatIf(tuple(made), against, start.n_arms, log.n_arms - start.n_arms, about | {"versions": _versions()})
+    left = log.n_arms - start.n_arms
+    return WhatIf(tuple(made), against, start.n_arms, left, assumptions, about | {"versions": _versions()})
 
 
 def _versions() -> dict[str, str]:
@@ -169,6 +174,7 @@ class _Maker:
     windows: Windows
     halves: tuple[Half, Half]
     merit: Merit
+    contradiction: str
     extrapolate: bool
 
     def logged(self, log: StateLog, start: Start) -> Outlook:
@@ -191,6 +197,7 @@ class _Maker:
 
     def _made(self, name: str, policy: str, varied: dict[str, str], played: Played, checked: Check) -> Outlook:
         pulls = float(played.exposure.sum())
+        checked = checked.refused(self.contradiction) if self.contradiction else checked
         gain = [(each - self._nobody[: len(each)]) * len(played.exposure) for each in (played.share, played.again)]
         return Outlook(
             name=name,

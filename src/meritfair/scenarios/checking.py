@@ -30,7 +30,8 @@ contradicted; below `LEAST_PART` of the windows the check speaks for few of the 
 windows without a pull say nothing of what the policy does, so the pulls of the log are weighed by themselves, too,
 each by q / p: below `FEWEST_PULLS` the error of what came of them is more than 9 percentage points. An action that the
 log takes with a chance below `RARE` is not covered by it: weights that large are hardly ever seen, and those that are
-seen look fine. Where one of these holds for a policy, the log cannot answer for it.
+seen look fine. Where one of these holds for a policy, the log cannot answer for it, nor where it contradicts the chains
+by more than `SIGNIFICANT` standard errors.
 
 References
 ----------
@@ -40,6 +41,7 @@ L. Kish, Survey Sampling, 1965, for the effective sample size.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,6 +49,7 @@ from functools import cached_property
 import numpy as np
 
 from meritfair.core.arrays import FloatArray, IntArray
+from meritfair.core.texts import several
 from meritfair.datasets.logs import StateLog
 from meritfair.datasets.missing import missing_states
 from meritfair.scenarios.start import Start
@@ -150,7 +153,9 @@ class Check:
     uncovered : float
         The part of the policy's pulls at which the log pulls hardly ever, or the other way round if that is more.
     refusal : str
-        Why the log cannot answer for this policy; empty if it can.
+        Why there is no answer for this policy; empty if there is.
+    disagrees : bool
+        Whether that is because the log contradicts the chains.
     """
 
     model: float
@@ -167,18 +172,18 @@ class Check:
     effective_pulls: float
     uncovered: float
     refusal: str
-
-    @property
-    def disagrees(self) -> bool:
-        """Whether the log contradicts the chains."""
-        return abs(self.difference) > SIGNIFICANT * self.difference_error
+    disagrees: bool = False
 
     @property
     def verdict(self) -> str:
         """``refused``, ``disagrees`` or ``agrees``."""
-        if self.refusal:
-            return "refused"
-        return "disagrees" if self.disagrees else "agrees"
+        if self.disagrees:
+            return "disagrees"
+        return "refused" if self.refusal else "agrees"
+
+    def refused(self, refusal: str) -> Check:
+        """Return a check that says that the log contradicts the chains, and how."""
+        return dataclasses.replace(self, refusal=refusal, disagrees=True)
 
 
 def check(windows: Windows, chance: FloatArray, transitions: FloatArray, pull: FloatArray | None = None) -> Check:
@@ -201,7 +206,7 @@ def check(windows: Windows, chance: FloatArray, transitions: FloatArray, pull: F
     correction: FloatArray = np.asarray(windows.weight * (weights * surprise).sum(axis=1), np.float64)
     snips = float((last * end).sum() / last.sum()) if last.any() else math.nan
     worth = len(windows), effective_size(last), effective_size(ratios[windows.actions == 1]), _uncovered(windows, pull)
-    return Check(
+    found = Check(
         float(expected.mean()),
         float((last * end).mean()),
         _error(last * end, arm),
@@ -214,6 +219,14 @@ def check(windows: Windows, chance: FloatArray, transitions: FloatArray, pull: F
         *worth,
         _refusal(*worth, pulls=bool(pull.any())),
     )
+    contradicts = not found.refusal and abs(found.difference) > SIGNIFICANT * found.difference_error
+    return found.refused(_contradiction(found, windows.actions.shape[1])) if contradicts else found
+
+
+def _contradiction(of: Check, rounds: int) -> str:
+    word = "more" if of.difference > 0 else "fewer"
+    size = f"{100 * abs(of.difference):.1f} ± {196 * of.difference_error:.1f} percentage points {word}"
+    return f"the log contradicts the model: over {several(rounds, 'round')} it says {size}"
 
 
 def _values(chance: FloatArray, transitions: FloatArray, rounds: int) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from meritfair.core.pages import Drawing, Page, PageSection, PageTable, svg
 from meritfair.scenarios.answer import Outlook, WhatIf
+from meritfair.scenarios.assumptions import ASSUMED
 from meritfair.scenarios.figure import axis_of
 from meritfair.scenarios.wording import cells, headings, lead, note
 
@@ -46,18 +47,7 @@ def warnings_of(found: WhatIf) -> list[str]:
             said.append(f"{each.name} rests on the model alone: {each.check.refusal}.")
         elif each.check.refusal and each.name != found.logged.name:
             said.append(f"No answer for {each.name}: {each.check.refusal}.")
-        elif not each.check.refusal and each.check.disagrees:
-            said.append(
-                f"The log contradicts the model for {each.name}: over {found.settings['window']} rounds it says "
-                f"{_contradiction(each)} than the model."
-            )
     return said
-
-
-def _contradiction(of: Outlook) -> str:
-    """Return by how much the log differs from the model, in words."""
-    check, word = of.check, "more" if of.check.difference > 0 else "fewer"
-    return f"{100 * abs(check.difference):.1f} ± {196 * check.difference_error:.1f} percentage points {word}"
 
 
 def _check_section(found: WhatIf) -> PageSection:
@@ -78,7 +68,17 @@ def _check_section(found: WhatIf) -> PageSection:
     if not rows:
         return PageSection("What the log itself bears out", [found.logged.check.refusal.capitalize() + "."])
     title = f"Share in the good state after {found.settings['window']} rounds, in percent"
-    return PageSection("What the log itself bears out", [_CHECKED], tables=(PageTable(title, columns, rows),))
+    tables = PageTable(title, columns, rows), _assumptions_table(found)
+    return PageSection("What the log itself bears out", [_CHECKED], tables=tables)
+
+
+def _assumptions_table(found: WhatIf) -> PageTable:
+    rows = [
+        [ASSUMED[each.name], f"{100 * each.effect:+.1f} ± {196 * each.error:.1f}", "yes" if each.contradicted else "no"]
+        for each in found.assumptions
+    ]
+    title = "Whether the next state depends on more than state and call, in percentage points"
+    return PageTable(title, ["on", "more often good", "contradicts the model"], rows)
 
 
 def _percent(of: Outlook) -> str:

@@ -9,11 +9,10 @@ from meritfair.simulation.bootstrap import Interval
 
 _NOTE = (
     "Good: expected share of arms in the good state over the rounds ahead, with a 95 % interval. Difference: in "
-    "percentage points, paired by draws; it depends more on the fitted classes than shares do, so take a few tenths of "
-    "a point as none. Per pull: good rounds that a pull adds, compared with nobody pulled. "
+    "percentage points, paired by draws. Per pull: good rounds that a pull adds, compared with nobody pulled. "
     "Misplaced: part of the pulls that would have to go to other arms to be as merit says. Least: exposure of the arm "
     "that has the least. Wait: longest, in rounds. Check: whether the log itself bears it out, and how many windows of "
-    "a few rounds it is worth for that."
+    "a few rounds it is worth for that; if it disagrees, there is no answer."
 )
 
 
