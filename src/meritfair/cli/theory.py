@@ -21,7 +21,8 @@ EXAMPLES = "For example: [cyan]meritfair theory -d synthetic --authors --merit e
 def theory(options: ProblemOptions, as_json: JsonOption = False) -> None:
     """Show the paper's constants and bounds for one instance, and the least regret of any unbiased estimate.
 
-    t0, G, eta and omega are known only from a run, so one run of merit-fair is simulated.
+    t0, G, eta and omega are known only from a run, so one run of merit-fair is simulated. They are those of its length:
+    in longer runs G is larger, so bounds that contain it do not say how regret grows.
     """
     from meritfair.core.seeding import fresh_seed
     from meritfair.policies import MeritFair
@@ -61,6 +62,7 @@ def _rows(arms: Arms, run: Run, criterion: Criterion, delta: float) -> list[tupl
     regret = run.fairness_regret if design == "sequential" else run.exposure_regret
     gap_limit = formulas.coverage_gap_limit(arms.epsilon, arms.n_arms, K, H, merit)
     limit = float(formulas.information_limit(arms, K, T, H, merit, design))
+    margin = formulas.saturation_margin(merit(arms.benefit), K) if K == 1 or design != "sequential" else math.nan
     return [
         ("epsilon", "epsilon", arms.epsilon, "probabilities stay this far from 0 and 1"),
         ("gamma", "gamma", merit.gamma, "least merit (Condition 3.1)"),
@@ -70,8 +72,9 @@ def _rows(arms: Arms, run: Run, criterion: Criterion, delta: float) -> list[tupl
         ("coverage_gap_limit", "mean wait", gap_limit, "upper bound by Lemma 5.1; a mean, so G can be larger"),
         ("eta", "eta", eta, "measured: largest after t0 (Definition 5.2)"),
         ("omega", "omega", omega, "measured: largest after t0 (Definition 5.2)"),
-        ("regret_bound", "bound", bound, f"on regret after {T:,} episodes (Theorem 5.5, for K = 1)"),
-        ("exposure_regret_bound", "on exposures", exposure_bound, "the same for any K, with an exact design"),
+        ("regret_bound", "bound", bound, f"on regret after {T:,} episodes, given G (Theorem 5.5, for K = 1)"),
+        ("exposure_regret_bound", "on exposures", exposure_bound, "for any K, with an exact design, given G"),
+        ("saturation_margin", "margin", margin, "of arms from saturation; above 0, O(sqrt(T ln T)) is proved"),
         ("trivial_bound", "2 T", 2.0 * T, "largest possible regret on shares"),
         ("fairness_regret", "regret", float(regret.sum()), f"on {on}, measured in this run of merit-fair"),
         ("information_limit", "limit", limit, "about the least regret of any unbiased estimate"),
