@@ -383,7 +383,7 @@ def test_merits_are_no_further_off_than_step_2_says(estimate: str, episodes: int
 
 
 @pytest.mark.parametrize("estimate", ["optimistic", "pessimistic", "mean"])
-def test_regret_is_below_the_bound_without_G(estimate: str) -> None:  # Theorem 2 (a)
+def test_regret_is_below_the_bound_without_a_gap(estimate: str) -> None:  # Theorem 2 (a)
     T, H, K, N = 4000, 50, 2, 4
     logs, e0 = math.log(8 * N * T / DELTA), K * STEEP.gamma / (N * float(STEEP(1.0)))
     A = 4 * STEEP.lipschitz * math.sqrt(logs) / FULL.epsilon**1.5

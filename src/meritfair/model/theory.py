@@ -9,10 +9,10 @@ here                       in the paper          is
 ``eta``, ``omega``         :math:`\eta, \omega`  their largest values after :math:`t_0` (Definition 5.2)
 =========================  ====================  =======================================================
 
-t0, G, eta and omega are known only after a run: a :class:`~meritfair.Run` has them. They are those of that run. G is its
+t0, G, eta and omega are known only after a run: a :class:`~meritfair.Run` has them, its own. G is its
 longest wait, so it grows with the number of episodes, and fast if arms are saturated: a bound with the G of one run
-does not say how regret grows. ``docs/theory.md`` proves what does, without G; there the rate depends on whether an arm
-lies where saturation begins (:func:`saturation_margin`).
+does not say how regret grows. That is proved in ``docs/theory.md``, without G. The rate depends on whether an arm lies
+where saturation begins (:func:`saturation_margin`).
 
 The bound of Theorem 5.5 is far above what is measured, and for short runs even above the regret's own
 limit of 2 for each episode: its factor L/gamma is :math:`c\,e^{2c}`, 1,210 for c = 3. How small regret can be is said
@@ -189,9 +189,9 @@ def exposure_regret_bound(
 def saturation_margin(merit: npt.ArrayLike, budget: int) -> float:
     """Return how far arms are from where saturation begins: the least abs(lambda g - 1) of any arm.
 
-    With lambda such that the exposures min(1, lambda g) sum to the budget. Where the margin of the true merits is not 0,
-    the exposure regret of `MeritFair` with an exact design and no slack is O(sqrt(T ln T)); where it is 0, only
-    T^(2/3) is proved, and the same constant for all margins only with T^(3/4) (`docs/theory.md`, Theorem 2).
+    Here lambda is such that the exposures min(1, lambda g) sum to the budget. Where the margin of the true merits is
+    above 0, the exposure regret of `MeritFair` with an exact design, no floor, cap or slack is O(sqrt(T ln T)); where
+    it is 0, only T^(2/3) is proved, and with the same constant for all margins T^(3/4) (`docs/theory.md`, Theorem 2).
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def saturation_margin(merit: npt.ArrayLike, budget: int) -> float:
 
     Examples
     --------
-    >>> round(saturation_margin([6.0, 2.0, 2.0, 1.0], budget=2), 2)  # 6 is saturated; lambda is 1/5, as 5 share the rest
+    >>> round(saturation_margin([6.0, 2.0, 2.0, 1.0], budget=2), 2)  # lambda is 1/5: others share 1 pull
     0.2
     >>> round(saturation_margin([5.0, 2.0, 2.0, 1.0], budget=2), 2)
     0.0
