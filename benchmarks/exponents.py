@@ -14,7 +14,7 @@ instances that become harder
     The first arm has lambda g = 1 - T^(-1/4), so it is the closer to saturation, the longer the run. The regret of runs
     of T episodes, by T.
 
-It takes about four minutes on one core, with `--quick` ten seconds.
+It takes about five minutes on one core, with `--quick` ten seconds.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Scale(NamedTuple):
     harder_runs: int
 
 
-FULL = Scale(300_000, 12, 8_000, 40, (1_000, 4_000, 16_000, 64_000), 24)
+FULL = Scale(1_000_000, 20, 16_000, 96, (1_000, 4_000, 16_000, 64_000, 256_000), 32)
 QUICK = Scale(10_000, 4, 1_600, 4, (500, 2_000, 8_000), 4)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import meritfair as mf
+from meritfair.model.theory import saturation_margin
 
 QUICK = ["--episodes", "4", "--horizon", "10", "--runs", "2", "--seed", "1"]
 
@@ -176,6 +177,13 @@ def test_theory_before_the_assumption_holds_and_for_more_pulls(call: Any) -> Non
     assert "inf" in answer.out
     more = call("theory", "-d", "synthetic", "--authors", "-k", "2", "--episodes", "60", "--seed", "1")
     assert "proved for one pull" in more.out
+
+
+def test_theory_says_how_far_arms_are_from_saturation_where_exposures_follow_merit(call: Any) -> None:
+    arguments = ["theory", "-d", "synthetic", "-k", "2", "--episodes", "10", "--seed", "1", "--json"]
+    values = json.loads(call(*arguments, "--design", "exact").out)["values"]
+    assert values["saturation_margin"] == saturation_margin(mf.Exponential()(mf.datasets.synthetic(5, 1).benefit), 2)
+    assert json.loads(call(*arguments).out)["values"]["saturation_margin"] is None  # the sequential draw
 
 
 def test_catalogues(call: Any) -> None:
