@@ -27,7 +27,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_quick_look_ends_with_headline_and_path(command: Any) -> None:
     answer = command("reproduce", "--quick", "--only", "plain", "--workers", 1)
     assert answer.code == 0
-    assert "Quick look: 4 episodes and 3 runs" in answer.words
+    assert "Quick look: 3 runs instead of 30" in answer.words
     assert "Of 1 claim of the paper, 1 holds." in answer.words
     assert "Regret is 3." in answer.words
     assert answer.out.endswith("Report: paper-quick/report.html\n")

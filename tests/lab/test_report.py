@@ -18,7 +18,7 @@ from meritfair.core.figures import Band
 from meritfair.lab.spec import Spec
 from meritfair.lab.spec_file import SpecFile
 from meritfair.reproduction import ARTEFACTS
-from meritfair.reproduction.artefact import Findings, PaperTable, Scale, Verdict
+from meritfair.reproduction.artefact import Artefact, Findings, PaperTable, Scale, Verdict
 from meritfair.reproduction.prose import count_verdicts, standing
 from meritfair.reproduction.report import (
     Report,
@@ -29,7 +29,7 @@ from meritfair.reproduction.report import (
     spec_text,
     write_report,
 )
-from meritfair.reproduction.reproduce import QUICK
+from meritfair.reproduction.reproduce import FULL, QUICK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -139,8 +139,33 @@ def test_a_section_without_a_figure_still_tells_its_caption() -> None:
 
 
 def test_a_quick_look_says_so_and_a_full_one_does_not() -> None:
-    assert "Quick look: 4 episodes and 3 runs" in page(scale=TINY).words
+    quick = page(section(note="Quick look: 3 runs of 4 episodes"), scale=TINY).words
+    assert "Quick look: 3 runs instead of 30, and shorter ones" in quick
+    assert "Quick look: 3 runs of 4 episodes." in quick
     assert "Quick look" not in page().words
+
+
+@pytest.mark.parametrize("artefact", ARTEFACTS, ids=lambda each: each.name)
+def test_what_a_part_says_of_its_length_is_what_its_specs_have(artefact: Artefact) -> None:
+    lengths = {
+        "appendix-a": ("100", "1,000"),
+        "appendix-a-slack": ("100", "1,000"),
+        "designs": ("100", "1,000"),
+        "pooled": ("50", "200"),
+        "over-time": ("50 and 100", "200 and 1,000"),
+    }
+    here, full = lengths.get(artefact.name, ("1,000", "10,000"))
+    assert artefact.note(QUICK) == f"Quick look: 10 runs of {here} episodes; the full version has 30 of {full}"
+    assert {f"{spec.episodes:,}" for spec in artefact.specs(QUICK)} == set(here.split(" and "))
+    assert artefact.note(FULL) == ""
+
+
+def test_each_claim_has_its_rule() -> None:
+    rule = Verdict("It grows.", "Section 6.3", True, "exponent 0.6", "It holds if the exponent is below 1.")
+    words = page(section(findings=Findings(None, verdicts=(rule,)))).words
+    assert "Found: exponent 0.6" in words
+    assert "Rule: It holds if the exponent is below 1." in words
+    assert "Rule:" not in page().words
 
 
 def test_what_is_missing_is_named() -> None:

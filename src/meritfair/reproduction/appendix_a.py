@@ -31,7 +31,7 @@ from meritfair.core.figures import new_figure
 from meritfair.core.parsing import join_settings
 from meritfair.lab.resampling import span
 from meritfair.lab.tasks import Outcome
-from meritfair.reproduction.appendix_a_claims import AS_GOOD, STRENGTHS, VERSIONS, Against, FawtPanel, Pair, Player
+from meritfair.reproduction.appendix_a_claims import BARS, STRENGTHS, VERSIONS, Against, FawtPanel, Pair, Player
 from meritfair.reproduction.artefact import Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.prose import Rows, compose, span_percent, standing
@@ -86,6 +86,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         "appendix-a",
         scale,
         panels,
+        specs=_specs,
         verdicts=evidence["li"].verdicts,
         tables={
             "appendix-a-versions": _version_rows(evidence),
@@ -95,7 +96,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         evidence=evidence,
         versions=VERSIONS,
         strengths=STRENGTHS,
-        as_good=AS_GOOD,
+        bars=BARS,
     )
 
 

@@ -56,6 +56,8 @@ class Section:
         Whether it goes beyond the paper.
     specs : tuple of Spec
         What was played for it.
+    note : str
+        What has to be said of how long its runs are, empty at full scale.
     figure : bytes
         Its drawing as SVG, empty if it has none.
     files : tuple of str
@@ -67,6 +69,7 @@ class Section:
     findings: Findings
     beyond: bool = False
     specs: tuple[Spec, ...] = ()
+    note: str = ""
     figure: bytes = b""
     files: tuple[str, ...] = ()
 
@@ -196,7 +199,7 @@ def write_report(report: Report, path: Path) -> None:
 
 
 def verdict_columns(report: Report) -> dict[str, list[str]]:
-    """Return a row for each claim: where it is tested, what it says, whether it holds, and the numbers behind that.
+    """Return a row for each claim: where it is tested, what it says, whether it holds, the numbers, and the rule.
 
     Examples
     --------
@@ -214,6 +217,7 @@ def verdict_columns(report: Report) -> dict[str, list[str]]:
         "claim": [verdict.claim for _, verdict in both],
         "where": [verdict.where for _, verdict in both],
         "found": [verdict.found for _, verdict in both],
+        "rule": [verdict.rule for _, verdict in both],
     }
 
 
