@@ -39,6 +39,7 @@ VERDICTS = "verdicts.csv"
 _DPI = 120
 _STRIP = 0.3  # inches
 _POWER = re.compile(r"\^(\d+(?:\.\d+)?)")
+_AUTHORS = "  # their seed numbers 1, 2, … are the arms of the runs; seed is for all else"
 _ALWAYS = ("datasets", "sizes", "policies", "merits", "episodes", "runs", "seed")  # what a spec always says
 
 
@@ -181,7 +182,8 @@ def spec_text(spec: Spec) -> str:
     """
     default = {each.name: each.default for each in fields(spec) if each.name not in ("own_arms", *_ALWAYS)}
     others = [name for name, value in default.items() if getattr(spec, name) != value]
-    return "\n".join(f"{name} = {json.dumps(getattr(spec, name))}" for name in (*_ALWAYS, *others))
+    lines = (f"{name} = {json.dumps(getattr(spec, name))}" for name in (*_ALWAYS, *others))
+    return "\n".join(line + _AUTHORS * (line == "authors = true") for line in lines)
 
 
 def render(report: Report) -> str:
