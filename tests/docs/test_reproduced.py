@@ -30,8 +30,8 @@ SECTIONS: dict[str, dict[str, Any]] = FOUND["sections"]
 
 
 def text_of(page: str) -> str:
-    """Return a page with lines joined."""
-    return " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    """Return a page with lines joined and nothing bold."""
+    return " ".join((ROOT / page).read_text(encoding="utf-8").replace("**", "").split())
 
 
 README, REPRODUCING, PAPER = (text_of(page) for page in ("README.md", "docs/reproducing.md", "docs/paper.md"))
