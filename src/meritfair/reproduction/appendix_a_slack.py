@@ -97,7 +97,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         judged=_JUDGED,
         versions=VERSIONS,
         found=found,
-        answers=answers,
+        answers={slack: {name: scale.answer(x) for name, x in of.items()} for slack, of in answers.items()},
         as_good=AS_GOOD,
         episodes=scale.episodes_of(EPISODES),
     )

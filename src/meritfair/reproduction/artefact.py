@@ -41,6 +41,16 @@ class Scale:
         runs = f"{several(self.runs, 'run')} instead of {Scale.runs}"
         return f"Quick look: {runs}, and shorter ones; each part says how long" if self.quick else ""
 
+    def answer(self, holds: bool | None) -> bool | None:
+        """Return an answer about long runs; a quick look can speak for them, but not against.
+
+        Examples
+        --------
+        >>> Scale().answer(False), Scale(quick=True).answer(False), Scale(quick=True).answer(True)
+        (False, None, True)
+        """
+        return None if self.quick and holds is False else holds
+
     def episodes_of(self, paper: int) -> int:
         """Return how many episodes to play where the paper has another number, in proportion, but 50 at least."""
         return max(min(paper, 50), paper * self.episodes // 10_000)

@@ -70,7 +70,7 @@ def rate_of_theorem(episodes: int) -> float:
     Examples
     --------
     >>> round(rate_of_theorem(10_000), 3)
-    0.558
+    0.561
     """
     kept = _late(curve_episodes(episodes)).astype(np.float64)
     return float(slope(kept, np.sqrt(kept * np.log(kept))))
