@@ -40,6 +40,20 @@ def test_simulate_shows_a_table(call: Any) -> None:
         assert word in answer.out
 
 
+def test_what_a_run_that_ended_too_early_does_not_know_is_marked(call: Any) -> None:
+    # Nobody is pulled, so no episode has all (s, a): after 4 episodes t0 is at least 4, G at least 5.
+    cut = call("simulate", "-d", "synthetic", *QUICK, "-p", "none").out
+    assert "≥ 4   ≥ 5" in cut
+    assert "≥: a lower bound" in cut
+    known = call("simulate", "-d", "cpap", "--runs", "1", "--episodes", "300", "--seed", "1", "-p", "merit-fair").out
+    assert "≥" not in known
+    values = json.loads(call("theory", "-d", "synthetic", *QUICK[:4], "--seed", "1", "--json").out)["values"]
+    assert values["first_valid_episode_censored"] is values["coverage_gap_censored"] is True
+    shown = call("theory", "-d", "synthetic", *QUICK[:4], "--seed", "1").out
+    assert "≥ 4" in shown
+    assert "≥ 5" in shown
+
+
 def test_the_commands_numbers_are_those_of_the_library(call: Any) -> None:
     answer = call("simulate", "--dataset", "cpap", "--arms", "6", "--budget", "2", *QUICK, "--json", "-p", "random")
     told = json.loads(answer.out)["policies"]["random"]

@@ -78,6 +78,32 @@ def copy(folder: Path, tmp_path: Path) -> Path:
 # --- what is found -----------------------------------------------------------
 
 
+def test_t0_and_g_that_are_not_known_are_marked_in_every_table(folder: Path, tmp_path: Path) -> None:
+    # In 3 episodes of 20 steps with nobody pulled t0 is at least 3, and G at least 4, in every run.
+    found = read_results(folder)
+    for row in found.table():
+        if row["policy"] == "none":
+            assert (row["first_valid_episode"], row["coverage_gap"]) == (3, 4)
+            assert row["first_valid_episode_censored"] == row["coverage_gap_censored"] == 1
+    found.save(tmp_path / "found.md")
+    text = (tmp_path / "found.md").read_text()
+    assert "| ≥ 3 (3 to 3) | ≥ 4 (4 to 4) |" in text
+    assert "≥: a lower bound" in text
+    found.save(tmp_path / "found.csv")
+    with (tmp_path / "found.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert {row["coverage_gap_censored"] for row in rows if row["policy"] == "none"} == {"1.0"}
+
+
+def test_a_single_run_that_knows_its_g_is_not_marked(tmp_path: Path) -> None:
+    run(small(policies=("merit-fair",), episodes=300, horizon=200, runs=1), tmp_path)
+    found = read_results(tmp_path)
+    (row,) = found.table()
+    assert row["first_valid_episode_censored"] == row["coverage_gap_censored"] == 0
+    found.save(tmp_path / "found.md")
+    assert "≥" not in (tmp_path / "found.md").read_text()
+
+
 def test_measures_are_means_of_the_runs_with_the_intervals_of_simulate(folder: Path) -> None:
     found = read_results(folder)
     assert tuple(found.outcomes) == SPEC.settings()

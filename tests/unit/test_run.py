@@ -50,6 +50,7 @@ def test_a_file_of_an_earlier_version_comes_back(suffix: str) -> None:
     assert back.good.sum(axis=(0, 1)).tolist() == [[242, 56], [1745, 431]]
     assert back.longest_wait.tolist() == [[26, 14, 15, 16, 23], [26, 22, 16, 21, 24], [16, 19, 26, 17, 13]]
     assert (back.coverage_gap.tolist(), back.fairness_regret.sum()) == ([6, 11, 11], pytest.approx(4.190629797852591))
+    assert back.coverage_gap_censored.tolist() == [False, True, True]  # 11 with 10 episodes: some arm was never covered
     assert (back.settings["seed"], back.settings["problem"]["horizon"], back.runs) == (2, 20, 3)
 
 

@@ -102,10 +102,5 @@ def _show_table(results: dict[str, Run]) -> None:
     measured = one.budget > 1 and not all(math.isnan(each["exposure_regret"].mean) for each in found.values())
     accounts = any(each[ACCOUNTS[0]].mean > 0 for each in found.values())
     names = [name for name in (_WITH_ACCOUNTS if accounts else _SHOWN) if name != "exposure_regret" or measured]
-    rows = []
-    for text, run in results.items():
-        cells = dict(zip(names, measure_cells(found[text], names), strict=True))
-        if "first_valid_episode" in cells and (run.first_valid_episode == run.episodes).any():
-            cells["first_valid_episode"] = f"≥ {cells['first_valid_episode']}"
-        rows.append([policy_cell(text), *cells.values()])
+    rows = [[policy_cell(text), *measure_cells(each, names)] for text, each in found.items()]
     print_measures(names, rows, one.description, "policy", intervals=one.runs > 1)

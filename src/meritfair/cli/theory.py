@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from meritfair.cli.options import JsonOption, ProblemOptions, make_criterion, with_options
 from meritfair.cli.show import print_json, print_note, print_table
 from meritfair.core.progress import progress_bar
+from meritfair.simulation.columns import BOUND_MEANING
 
 if TYPE_CHECKING:
     from meritfair.model.arms import Arms
@@ -37,10 +38,16 @@ def theory(options: ProblemOptions, as_json: JsonOption = False) -> None:
         run = simulate(instance, policy, **length, seed=root, progress=begin("one run of merit-fair"))
     rows = _rows(instance, run, criterion, options.delta)
     if as_json:
-        values = {key: value for key, _, value, _ in rows}
+        values = {key: value for key, _, value, _ in rows} | {f"{key}_censored": each for key, each in _censored(run)}
         print_json({"seed": root, "settings": run.settings["problem"], "values": values})
     else:
         _show(rows, run)
+
+
+def _censored(run: Run) -> list[tuple[str, bool]]:
+    """Return of which constants the run gives only a lower bound, as it ended too early."""
+    found = {"first_valid_episode": run.first_valid_episode_censored, "coverage_gap": run.coverage_gap_censored}
+    return [(key, bool(each[0])) for key, each in found.items()]
 
 
 def _rows(arms: Arms, run: Run, criterion: Criterion, delta: float) -> list[tuple[str, str, float, str]]:
@@ -82,9 +89,12 @@ def _rows(arms: Arms, run: Run, criterion: Criterion, delta: float) -> list[tupl
 
 
 def _show(rows: list[tuple[str, str, float, str]], run: Run) -> None:
-    cells = [(symbol, _readable(value), text) for _, symbol, value, text in rows]
+    bounds = [key for key, censored in _censored(run) if censored]
+    cells = [(symbol, "≥ " * (key in bounds) + _readable(value), text) for key, symbol, value, text in rows]
     print_table(["", "value", "what it is"], cells, run.description, "lrl")
     values = {key: value for key, _, value, _ in rows}
+    if bounds:
+        print_note(BOUND_MEANING)
     if math.isnan(values["eta"]):
         print_note("Some eta is still 1 or more at the last episode, so the theorem does not apply: try more episodes.")
         return

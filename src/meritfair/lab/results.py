@@ -30,7 +30,7 @@ from meritfair.lab.tasks import CURVES, Outcome, Task, by_setting
 from meritfair.model.observation import observed_text
 from meritfair.model.rules import budget_text
 from meritfair.simulation.bootstrap import Interval, interval_row, intervals
-from meritfair.simulation.columns import ACCOUNTS, COLUMNS
+from meritfair.simulation.columns import ACCOUNTS, BOUND_MEANING, COLUMNS, has_bounds, marked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,7 +208,11 @@ class Results:
         return [name for name in SHOWN + ACCOUNTS * accounts if name != "exposure_regret" or known]
 
     def table(self) -> list[dict[str, Any]]:
-        """Return a row for each setting: all it says, its runs, and each measure with ``…_low`` and ``…_high``."""
+        """Return a row for each setting: all it says, its runs, and each measure with ``…_low`` and ``…_high``.
+
+        ``first_valid_episode`` and ``coverage_gap`` (t0 and G) are lower bounds unless ``…_censored``, the share of
+        runs that ended too early to know them, is 0.
+        """
         return [
             {**_in_order(setting), "runs": len(self.outcomes[setting].runs), **interval_row(found)}
             for setting, found in self.measures.items()
@@ -246,13 +250,14 @@ class Results:
         wording, shown = self.wording, self.shown
         headings = [*wording.headings, *(COLUMNS[name].heading for name in shown)]
         cells = [
-            [*wording.texts(setting), *(COLUMNS[name].in_full(found[name]) for name in shown)]
+            [*wording.texts(setting), *(marked(COLUMNS[name].in_full(found[name]), name, found) for name in shown)]
             for setting, found in self.measures.items()
         ]
         more = any(len(found.runs) > 1 for found in self.outcomes.values())
         intervals = ", with 95 % bootstrap intervals" if more else ""
         missing = f" {self.warning}." if self.warning else ""
-        note = f"{self.description}. Means over runs{intervals}; regret is added up over episodes.{missing}"
+        bound = f" {BOUND_MEANING}" * has_bounds(cells)
+        note = f"{self.description}. Means over runs{intervals}; regret is added up over episodes.{bound}{missing}"
         write_text_table(file, headings, cells, about=about, note=note)
 
 

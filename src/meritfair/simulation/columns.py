@@ -6,6 +6,8 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # it needs NumPy, which the help of commands does not
+    from collections.abc import Iterable, Mapping
+
     from meritfair.simulation.bootstrap import Interval
 
 
@@ -37,6 +39,35 @@ class Column(NamedTuple):
             return self.number(value.mean)
         low, high = (self.number(end, value.mean) for end in (value.low, value.high))
         return f"{self.number(value.mean)}\n{low.removesuffix(' %')} to {high}"
+
+
+_BOUND = "≥"
+BOUND_MEANING = f"{_BOUND}: a lower bound, as some run ended too early to know the number."
+
+
+def is_lower_bound(name: str, measures: Mapping[str, Interval]) -> bool:
+    """Return whether a measure is only a lower bound, as t0 and G are if some run ended too early (`Run.measures`).
+
+    Examples
+    --------
+    >>> from meritfair.simulation.bootstrap import Interval
+    >>> share = Interval(0.1, 0.0, 0.3)
+    >>> found = {"coverage_gap": Interval(7.0, 6.0, 9.0), "coverage_gap_censored": share, "gini": share}
+    >>> is_lower_bound("coverage_gap", found), is_lower_bound("gini", found)
+    (True, False)
+    """
+    censored = f"{name}_censored"
+    return censored in measures and measures[censored].mean > 0
+
+
+def marked(text: str, name: str, measures: Mapping[str, Interval]) -> str:
+    """Return the text of a measure, with a sign before it if it is only a lower bound."""
+    return f"{_BOUND} {text}" if is_lower_bound(name, measures) else text
+
+
+def has_bounds(cells: Iterable[Iterable[str]]) -> bool:
+    """Return whether some cell of a table is only a lower bound."""
+    return any(cell.startswith(_BOUND) for row in cells for cell in row)
 
 
 ACCOUNTS = ("largest_account", "worst_window")  # shown if some policy has accounts

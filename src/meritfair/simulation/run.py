@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from meritfair.core.arrays import AnyArray, FloatArray, IntArray
+from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import FileError
 from meritfair.core.sealed import load_arrays, save_arrays, seal, unseal
@@ -80,6 +80,8 @@ class Run:
         0 at the start. Where no accounts are kept, both are 0.
     coverage_gap, coverage_gap_authors : ndarray, shape (runs,)
         G by its definition, and as the authors' code has it.
+    coverage_gap_censored : ndarray of bool, shape (runs,)
+        Whether the longest wait was not over at the end of the run, so that G is only a lower bound.
     observed : ndarray, shape (runs,)
         The share of states that were seen, 1 unless `simulate` was told otherwise. Policies learn from these, and eta,
         omega and `fairness_regret_authors` are of them; visits, rewards and all else are of what happened.
@@ -101,6 +103,7 @@ class Run:
     account_range: FloatArray
     coverage_gap: IntArray
     coverage_gap_authors: IntArray
+    coverage_gap_censored: BoolArray
     observed: FloatArray
 
     @property
@@ -185,6 +188,11 @@ class Run:
         return metrics.first_valid_episode(self.eta)
 
     @property
+    def first_valid_episode_censored(self) -> BoolArray:
+        """Whether some eta is 1 or more at the last episode, so that t0 is only a lower bound; shape (runs,)."""
+        return metrics.first_valid_episode_censored(self.eta)
+
+    @property
     def t0(self) -> IntArray:
         """The paper's name for `first_valid_episode`: the last episode at which some eta was 1 or more."""
         return self.first_valid_episode
@@ -232,7 +240,8 @@ class Run:
         ``longest_wait`` is that of the arm that waited longest, ``smallest_exposure`` that of the arm pulled least;
         inequality is that of the pulls, and ``earth_mover`` their distance from round robin; ``largest_account`` is how
         far any arm was ever ahead of or behind what it was due, ``worst_window`` is that of the arm with the worst, and
-        both are NaN where no accounts are kept.
+        both are NaN where no accounts are kept. ``first_valid_episode`` and ``coverage_gap`` (t0 and G) are lower
+        bounds where ``first_valid_episode_censored`` and ``coverage_gap_censored`` are 1: the run ended too early.
         """
         arm_steps = self.n_arms * self.horizon * self.episodes
         kept = 1.0 if (np.abs(self.account_range) > _ROUNDING).any() else np.nan  # without accounts nobody knows
@@ -250,14 +259,20 @@ class Run:
             "largest_account": kept * np.abs(self.account_range).max(axis=(1, 2)),
             "worst_window": kept * self.worst_window.max(axis=1),
             "first_valid_episode": self.first_valid_episode,
+            "first_valid_episode_censored": self.first_valid_episode_censored,
             "first_valid_episode_authors": self.first_valid_episode_authors,
             "coverage_gap": self.coverage_gap,
+            "coverage_gap_censored": self.coverage_gap_censored,
             "coverage_gap_authors": self.coverage_gap_authors,
         }
         return {name: np.asarray(values, dtype=np.float64) for name, values in numbers.items()}
 
     def summary(self) -> dict[str, Interval]:
-        """Return the `measures`, each a mean over runs with a 95 % bootstrap interval."""
+        """Return the `measures`, each a mean over runs with a 95 % bootstrap interval.
+
+        The mean of ``…_censored`` is the share of runs that ended too early; unless it is 0, the mean t0 or G, and both
+        ends of its interval, are lower bounds.
+        """
         seed = int(self.settings["seed"])
         return {name: interval(values, seed) for name, values in self.measures().items()}
 
@@ -315,7 +330,11 @@ class Run:
 
 
 def _completed(arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return the arrays of a run; those of older versions with accounts of 0, and all states seen."""
+    """Return the arrays of a run; those of older versions with accounts of 0, and all states seen.
+
+    Older versions do not tell whether G is censored; it surely is where some arm was never covered.
+    """
     given = arrays["visits"][..., 1].sum(axis=-1).astype(np.float64)
     older = {"given": given, "account_range": np.zeros((*given.shape, 2)), "observed": np.ones(len(given))}
-    return older | arrays
+    never = arrays["coverage_gap"] > arrays["eta"].shape[1]
+    return older | {"coverage_gap_censored": never} | arrays
