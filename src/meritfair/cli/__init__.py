@@ -97,12 +97,23 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone: there is no one to complain to
         sys.exit(1)
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NameError) as error:
+        _complain_of_own_policy(error)
+        raise
     except OSError as error:
         sys.stdout = None  # what is left in it would fail once more at exit
         _complain(f"{error.filename}: " * bool(error.filename) + (error.strerror or str(error)), 1)
     if code == 130:  # interrupted
         _complain("stopped", 130)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain_of_own_policy(error: Exception) -> None:
+    """Say in which line of a file of policies something went wrong, if it was there."""
+    from meritfair.policies.own import failure
+
+    if problem := failure(error):
+        _complain(problem, 2)
 
 
 def _prepare_terminal() -> None:

@@ -48,8 +48,9 @@ SHOWN = (
     "coverage_gap",
 )
 
+_NOT_SHOWN = ("own_arms", "own_policy", "budgets")
 _HEADINGS = {"dataset": "data set", "n_arms": "arms", "budget": "budget", "merit": "merit"}  # these first
-_USUAL = {each.name: each.default for each in dataclasses.fields(Setting) if each.name not in ("own_arms", "budgets")}
+_USUAL = {each.name: each.default for each in dataclasses.fields(Setting) if each.name not in _NOT_SHOWN}
 _USUAL["rules"] = ""
 _SELDOM = [name for name in _USUAL if name not in (*_HEADINGS, "episodes", "horizon", "policy", "seed")] + ["seed"]
 
