@@ -98,7 +98,7 @@ def test_json_for_a_script(call: Any) -> None:
     }
     shown = json.loads(call("results", "found", "--json").out)
     assert len(shown["settings"]) == 8
-    assert shown["settings"][0]["good_state"] == read_results("found").table()[0]["good_state"]
+    assert shown["settings"][0]["good_state"] == read_results("found").rows()[0]["good_state"]
     assert (shown["missing"], shown["damaged"], shown["files"]) == (0, [], [])
     assert shown["versions"]["numpy"] == np.__version__
 

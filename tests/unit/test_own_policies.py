@@ -131,7 +131,7 @@ def test_what_a_function_returns_is_checked_by_its_name() -> None:
 def test_a_saved_learner_of_a_function_asks_for_it(tmp_path: Path) -> None:
     learner = mf.policy(gain_first).start(3, 1, seed=1)
     learner.save(tmp_path / "learner.json")
-    with pytest.raises(mf.FileError, match="its policy 'gain-first' is not one that can be made by name here: give"):
+    with pytest.raises(mf.FileError, match="there is no policy 'gain-first' that could be made by its name here: give"):
         Learner.load(tmp_path / "learner.json")
     assert Learner.load(tmp_path / "learner.json", mf.policy(gain_first)).policy.name == "gain-first"
 

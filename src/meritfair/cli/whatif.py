@@ -131,7 +131,7 @@ def _numbers(found: WhatIf) -> dict[str, Any]:
     from meritfair.scenarios.wording import lead
 
     arms = {"arms": found.n_arms, "left": found.left}
-    return {"sentence": lead(found), "settings": found.settings, **arms, "scenarios": found.table()}
+    return {"sentence": lead(found), "settings": found.settings, **arms, "scenarios": found.rows()}
 
 
 def _show(found: WhatIf) -> None:

@@ -182,7 +182,7 @@ def policy_of(values: Any, policy: Planner | None, new_settings: bool) -> Planne
     from meritfair.policies.registry import from_settings, names
 
     if isinstance(name, str) and name not in names():
-        raise InputError(f"its policy {name!r} is not one that can be made by name here: give the policy itself")
+        raise InputError(f"there is no policy {name!r} that could be made by its name here: give the policy itself")
     try:
         return from_settings(there)
     except (TypeError, KeyError) as error:  # what a setting must not be is for each policy to say
