@@ -88,6 +88,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_function_has_what_a_policy_has() -> None:
     policy = mf.policy(gain_first, need=0.5)
     assert repr(policy) == "gain-first(need=0.5, slack=0.0)"
+    assert policy == mf.policy(gain_first, need=0.5) != mf.policy(gain_first)
     learner = policy.start(names=["Ada", "Bo", "Cy"], budget=1, seed=1)
     assert learner.choose([0, 1, 1]).exposure.sum() == pytest.approx(1)
     run = mf.simulate(ARMS, policy, **QUICK)

@@ -97,12 +97,12 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone: there is no one to complain to
         sys.exit(1)
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NameError) as error:
-        _complain_of_own_policy(error)
-        raise
     except OSError as error:
         sys.stdout = None  # what is left in it would fail once more at exit
         _complain(f"{error.filename}: " * bool(error.filename) + (error.strerror or str(error)), 1)
+    except Exception as error:  # a policy in a file may raise anything
+        _complain_of_own_policy(error)
+        raise
     if code == 130:  # interrupted
         _complain("stopped", 130)
     sys.exit(code if isinstance(code, int) else 0)

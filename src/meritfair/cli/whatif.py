@@ -40,7 +40,8 @@ def whatif(
         options.text(
             "--policy",
             "-p",
-            help="Policy, with settings, as for [cyan]compare[/]; repeat for several. By default what we recommend, "
+            help="Policy, with settings, as for [cyan]compare[/], also your own in a file, [cyan]mine.py:name[/]; "
+            "repeat for several. By default what we recommend, "
             "[cyan]merit-fair:estimate=pooled,design=exact,slack=2[/].",
             panel=_POLICIES,
         ),

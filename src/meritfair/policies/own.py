@@ -16,9 +16,9 @@ import inspect
 import linecache
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -68,6 +68,12 @@ def policy_from_function(function: Callable[..., Plan], name: str | None = None)
     by-gain(weight=2.0)
     """
     called = getattr(function, "__name__", type(function).__name__).replace("_", "-") if name is None else name
+    return (_class_of if isinstance(function, Hashable) else _class_of.__wrapped__)(function, called)
+
+
+@lru_cache(maxsize=256)  # policies of one function are of one class
+def _class_of(function: Callable[..., Plan], called: str) -> type[Policy]:
+    """Return the class of policies that plan by a function, under this name."""
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters:
         raise InputError(f"the policy {called!r} must take the view as its first argument")
@@ -145,17 +151,17 @@ class PolicySource:
         found: Any = type(policy).function if isinstance(policy, FunctionPolicy) else type(policy)
         home, attribute = (getattr(found, name, "") for name in ("__module__", "__qualname__"))
         module = sys.modules.get(home)
-        if home == _MAIN or module is None or vars(module).get(attribute) is not found:
-            raise InputError(
-                f"workers cannot make the policy {policy.name!r}, {attribute} in {home}: put it at the top level of a "
-                "file of its own, and name both, as in 'mine.py:gain_first'"
-            )
-        if home in _FILES:
-            return cls(_FILES[home][0], attribute, _FILES[home][1])
-        file = getattr(module, "__file__", None)
-        if module.__package__ or not file:
-            return cls(home, attribute)  # it is part of something that is installed
-        return cls.read(f"{file}:{attribute}")
+        if home != _MAIN and module is not None and vars(module).get(attribute) is found:
+            if home in _FILES:
+                return cls(_FILES[home][0], attribute, _FILES[home][1])
+            if "." in home:
+                return cls(home, attribute)  # of a package, which is installed
+            if not module.__package__ and module.__file__:
+                return cls.read(f"{module.__file__}:{attribute}")
+        raise InputError(
+            f"workers cannot make the policy {policy.name!r}, {attribute} in {home}: put it at the top level of a file "
+            "of its own, and name both, as in 'mine.py:gain_first'"
+        )
 
     @property
     def name(self) -> str:

@@ -46,7 +46,7 @@ from meritfair.policies.plans import Plan
 from meritfair.simulation.bootstrap import Difference, Interval, difference, interval_row
 from meritfair.simulation.columns import ACCOUNTS, Column, chosen, column_of
 from meritfair.simulation.metrics import intervention_benefit, price_of_fairness
-from meritfair.simulation.players import Notes, players_of
+from meritfair.simulation.players import Notes, players_of, try_out
 from meritfair.simulation.run import Run
 from meritfair.simulation.simulate import arms_of_runs, simulate
 from meritfair.simulation.slack import with_slacks
@@ -369,12 +369,11 @@ def compare(
     check_size(sets[0].n_arms, runs=number, episodes=episodes, horizon=horizon, policies=n_kept)
     with following(progress) as tell:
         begin = in_parts(tell, n_kept)
-        none_run = simulate(each, none, **whole, progress=begin(_NONE))  # the quickest finds what is wrong for all
-        for label, policy in others.items():  # before time is spent
-            with notes.about(label):
-                simulate(sets[0], policy, **shared, episodes=1)
+        simulate(sets[0], none, **shared, episodes=1)  # finds what is wrong for all
+        try_out(sets[0], {_BEST: best, **others}, notes, lambda what: tell(what, 0, 1), **shared)
         if against in notes.skipped:
             raise InputError(f"{against} cannot be played here: {notes.skipped[against]}")
+        none_run = simulate(each, none, **whole, progress=begin(_NONE))
         best_run = simulate(each, best, **whole, progress=begin(_BEST))
         played = {}
         for label, policy in players.items():

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from meritfair.core.errors import InputError, MeritfairError
+from meritfair.model.arms import Arms
 from meritfair.model.criterion import Confidence, Criterion
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
-from meritfair.simulation.simulate import make_policy
+from meritfair.simulation.simulate import make_policy, simulate
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,29 @@ class Notes:
             if not self.may_skip:
                 raise InputError(f"{label} cannot be played here: {error}") from error
             self.skipped[label] = str(error)
+
+
+def try_out(
+    arms: Arms, players: Mapping[str, Policy], notes: Notes, tell: Callable[[str], None], **settings: Any
+) -> None:
+    """Play an episode of each policy: so that what cannot be played shows at once, and all is compiled together.
+
+    Parameters
+    ----------
+    arms : Arms
+    players : mapping of str to Policy
+        By label.
+    notes : Notes
+        What may be skipped.
+    tell : callable
+        Is told what is going on.
+    settings
+        As for `simulate`.
+    """
+    for number, (label, policy) in enumerate(players.items()):
+        tell(f"getting ready, {number} of {len(players)}")
+        with notes.about(label):
+            simulate(arms, policy, **{**settings, "episodes": 1})
 
 
 def players_of(policies: Any, criterion: Criterion, confidence: Confidence, notes: Notes) -> dict[str, Policy]:
