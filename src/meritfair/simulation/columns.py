@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from meritfair.core.checks import check_known
-from meritfair.core.errors import InputError
-
 if TYPE_CHECKING:  # it needs NumPy, which the help of commands does not
     from collections.abc import Iterable, Sequence
 
@@ -111,6 +108,9 @@ def chosen(columns: str | Sequence[str] | None, known: Iterable[str], usual: Seq
     ...
     meritfair.core.errors.InputError: there is no column 'ginni', did you mean 'gini'?
     """
+    from meritfair.core.checks import check_known
+    from meritfair.core.errors import InputError
+
     if columns is None:
         return tuple(usual)
     names = [columns] if isinstance(columns, str) else list(columns)
