@@ -270,7 +270,7 @@ POLICIES = ["-p", "merit-fair", "-p", "whittle", "-p", "merit-fair:design=exact,
         ["simulate", *ARMS_AND_LENGTH, *POLICIES, "--exposure-regret"],
         ["compare", *ARMS_AND_LENGTH, *POLICIES],
         ["sweep", "spec.toml", "--out", "found", "--workers", "2"],
-        ["reproduce", "--quick", "--only", "table-1", "--workers", "2"],
+        ["reproduce", "--quick", "--only", "pooled", "--workers", "2"],
     ],
     ids=lambda command: command[0],
 )
