@@ -535,7 +535,7 @@ from meritfair.lab.sweep import run_sweep
 from meritfair.lab.tasks import tasks
 
 def limit(name, done, total):
-    if name != "getting ready":  # the worker has read what is compiled, or kept it
+    if not name.startswith("getting ready"):  # the worker has read what is compiled, or kept it
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 
 same = {"datasets": ("cpap",), "sizes": ((5, 1),), "policies": ("random",), "runs": 20}
