@@ -293,7 +293,7 @@ class Run:
         found = self.summary()
         names = [name for name in (*_SHOWN, *ACCOUNTS) if not np.isnan(found[name].mean)]
         rows = [[COLUMNS[name].heading.replace("\n", " "), COLUMNS[name].in_full(found[name])] for name in names]
-        over = "mean over runs\n95 % interval" if self.runs > 1 else "value"
+        over = "mean over runs, 95 % interval" if self.runs > 1 else "value"
         return html_table(["", over], rows, repr(self), self.description)
 
     def __repr__(self) -> str:
