@@ -64,6 +64,7 @@ from meritfair.policies.learner import Learner as Learner
 from meritfair.policies.merit_fair import MeritFair as MeritFair
 from meritfair.policies.optimal import Optimal as Optimal
 from meritfair.policies.prob_fair import ProbFair as ProbFair
+from meritfair.policies.registry import policy as policy
 from meritfair.policies.simple import NoAction as NoAction
 from meritfair.policies.simple import Random as Random
 from meritfair.policies.simple import RoundRobin as RoundRobin

@@ -181,15 +181,16 @@ class Fit:
     def __repr__(self) -> str:
         return f"Fit({self.description})"
 
-    def table(self) -> list[dict[str, Any]]:
-        """Return a row for each arm: what was seen, the estimates, and the intervals, as plain values.
-
-        ``p01`` is the probability of a good next state from state 0 (bad) under action 1 (pull), as in files of arms.
-        """
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the `table` as rows of plain values."""
         return rows_of(self._columns())
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table as a pandas DataFrame; needs the extra ``lab``."""
+    def table(self) -> pd.DataFrame:
+        """Return a DataFrame with a row for each arm: what was seen, the estimates, and the intervals.
+
+        ``p01`` is the probability of a good next state from state 0 (bad) under action 1 (pull), as in files of arms.
+        It needs the extra ``lab``.
+        """
         return data_frame(self._columns())
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -288,7 +289,7 @@ def fit(
     >>> found = fit(log, budget=1)
     >>> found
     Fit(2 arms, 1 pulled at each step · 4 transitions · merit exponential:c=3 · design exact · 95 % intervals)
-    >>> [(row["arm"], row["seen"], row["pulled"], round(row["exposure"], 2)) for row in found.table()]
+    >>> [(row["arm"], row["seen"], row["pulled"], round(row["exposure"], 2)) for row in found.rows()]
     [('Ada', 3, 2, 0.6), ('Bo', 1, 0, 0.4)]
     """
     known, gaps, labels = _known(seen, names, check_forget(forget))

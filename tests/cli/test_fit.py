@@ -49,7 +49,7 @@ def test_a_table_for_people(call: Any) -> None:
     ):
         assert words in told
     rows = [line.split() for line in answer.out.splitlines() if line.startswith("person-")]
-    expected = sorted(fit(read_log("log.csv"), budget=2).table(), key=lambda row: -row["exposure"])
+    expected = sorted(fit(read_log("log.csv"), budget=2).rows(), key=lambda row: -row["exposure"])
     assert [row[0] for row in rows] == [row["arm"] for row in expected]
     for cells, row in zip(rows, expected, strict=True):
         assert [int(cells[1]), int(cells[2])] == [row["seen"], row["pulled"]]
@@ -78,7 +78,7 @@ def test_json_has_the_numbers_of_the_library(call: Any) -> None:
     told = json.loads(call("log.csv", *options, "--level", "0.5", "--seed", "7", "--json").out)
     log = read_log("log.csv")
     direct = fit(log, criterion=mf.Criterion(mf.Affine(), "systematic", 0.1, 0.8), budget=2, level=0.5, seed=7)
-    assert told["arms"] == direct.table()
+    assert told["arms"] == direct.rows()
     assert told["settings"] == direct.settings
     missing = told["log"].pop("missing")
     assert (missing["p_value"], missing["uneven"]) == (1.0, False)
@@ -103,7 +103,7 @@ def test_results_and_figure_are_kept(call: Any) -> None:
     assert answer.code == 0
     assert "wrote people.parquet\nwrote people.png\n" in answer.out
     assert Path("people.png").read_bytes().startswith(b"\x89PNG")
-    assert pq.read_table("people.parquet").to_pylist() == fit(read_log("log.csv")).table()
+    assert pq.read_table("people.parquet").to_pylist() == fit(read_log("log.csv")).rows()
 
 
 def test_gaps_and_unseen_arms_are_told(call: Any) -> None:

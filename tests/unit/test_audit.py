@@ -605,12 +605,12 @@ def test_tables_are_saved_with_the_groups_beside_them(tmp_path: Path) -> None:
 def test_tables_are_also_data_frames() -> None:
     report = audit(make_log(ragged_rows(), grouped=True))
     assert report.groups is not None
-    assert report.to_frame().to_dict("list") == report.arms.columns("arm")
-    assert report.to_frame("groups").to_dict("list") == report.groups.columns("group")
+    assert report.table().to_dict("list") == report.arms.columns("arm")
+    assert report.table("groups").to_dict("list") == report.groups.columns("group")
     with pytest.raises(InputError, match="there is no table of groups"):
-        audit(make_log(ragged_rows())).to_frame("groups")
+        audit(make_log(ragged_rows())).table("groups")
     with pytest.raises(InputError, match="what must be one of arms, groups, got 'people'"):
-        report.to_frame("people")  # type: ignore[arg-type]
+        report.table("people")  # type: ignore[arg-type]
 
 
 def labels(axes: Any) -> list[str]:

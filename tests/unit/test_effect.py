@@ -197,7 +197,7 @@ def test_what_was_drawn_counts_and_not_what_was_done() -> None:
     as_drawn = mf.effect(mf.StateLog(**columns))
     assert as_drawn.overridden > 0
     done_otherwise = mf.effect(mf.StateLog(**columns | {"actions": 1 - columns["actions"]}))
-    assert repr(done_otherwise.table()) == repr(as_drawn.table())  # NaN is not equal to itself
+    assert repr(done_otherwise.rows()) == repr(as_drawn.rows())  # NaN is not equal to itself
     assert done_otherwise.overridden == done_otherwise.overall.rows[0] - as_drawn.overridden
     assert "that of being drawn (intention to treat)" in as_drawn.notes()[1]
     assert len(mf.effect(mf.StateLog(**columns | {"drawn": columns["actions"]})).notes()) == 1
@@ -267,7 +267,7 @@ def test_few_rows_have_an_estimate_and_no_interval() -> None:
         "and 20 that did not."
     )
     assert found.plot().axes
-    assert "–" in found.to_frame().map(lambda cell: signed(cell) if isinstance(cell, float) else "").to_numpy()
+    assert "–" in found.table().map(lambda cell: signed(cell) if isinstance(cell, float) else "").to_numpy()
 
 
 @pytest.fixture(scope="module")
@@ -326,14 +326,14 @@ def test_tables_are_kept(programme_found: Effect, tmp_path: Path) -> None:
     import pandas as pd
     import pyarrow.parquet as pq
 
-    frame = programme_found.to_frame()
+    frame = programme_found.table()
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "effect.parquet"), frame)
     assert json.loads(pq.read_schema(tmp_path / "effect.parquet").metadata[b"meritfair"]) == programme_found.settings
     assert frame["part"].tolist() == ["all", *["state"] * 2, *["district"] * 3, *["period"] * 5]
-    assert len(programme_found.to_frame("rounds")) == 20
-    assert programme_found.table()[1]["value"] == "bad (0)"
+    assert len(programme_found.table("rounds")) == 20
+    assert programme_found.rows()[1]["value"] == "bad (0)"
     with pytest.raises(mf.InputError, match="what must be one of parts, rounds, got 'arms'"):
-        programme_found.to_frame("arms")  # type: ignore[arg-type]
+        programme_found.table("arms")  # type: ignore[arg-type]
 
 
 def test_a_group_may_be_called_like_a_part() -> None:
@@ -341,7 +341,7 @@ def test_a_group_may_be_called_like_a_part() -> None:
     columns["features"] = {"period": columns["features"]["district"]}
     found = mf.effect(mf.StateLog(**columns), group="period")
     assert [part for part, _ in found.parts] == ["all", "state", "period", "period"]
-    assert len(found.table()) == sum(len(table) for _, table in found.parts)
+    assert len(found.rows()) == sum(len(table) for _, table in found.parts)
 
 
 def test_the_page_says_it_and_names_stay_text(programme_found: Effect, tmp_path: Path) -> None:

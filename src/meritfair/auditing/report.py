@@ -277,8 +277,8 @@ class Audit:
         write_table(beside, "audits", self.groups.columns("group"))
         return file, beside
 
-    def to_frame(self, what: Literal["arms", "groups"] = "arms") -> pd.DataFrame:
-        """Return the table of arms or of groups as a pandas DataFrame; needs the extra ``lab``."""
+    def table(self, what: Literal["arms", "groups"] = "arms") -> pd.DataFrame:
+        """Return a DataFrame with a row for each arm or for each group; needs the extra ``lab``."""
         table = self.arms if check_choice("what", what, ("arms", "groups")) == "arms" else self.groups
         if table is None:
             raise InputError("there is no table of groups, as the log has none")

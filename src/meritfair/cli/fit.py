@@ -121,7 +121,7 @@ def fit(
         lambda: {
             "settings": found.settings,
             "log": _log_numbers(seen),
-            "arms": found.table(),
+            "arms": found.rows(),
             **feature_numbers(found),
             **({} if changed is None else {"drift": changed.to_dict()}),
         },
@@ -165,7 +165,7 @@ _LEGEND = (
 def _show(file: Path, log: StateLog, found: Fit, out: Path | None, changed: Drift | None) -> None:
     level = f"{100 * found.assessment.level:g} %"
     columns = ["arm", "seen", "pulled", *(f"{what} and\n{level} interval" for what in ("benefit", "exposure"))]
-    rows = sorted(found.table(), key=lambda row: -row["exposure"])
+    rows = sorted(found.rows(), key=lambda row: -row["exposure"])
     digits = max(2, 1 + math.ceil(math.log10(len(rows) / found.settings["budget"])))
     print_table(columns, [_cells(row, digits) for row in rows[:_MOST_ROWS]], found.description)
     if len(rows) > _MOST_ROWS:

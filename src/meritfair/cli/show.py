@@ -14,6 +14,7 @@ import typer
 
 from meritfair.core.errors import InputError, MissingExtraError
 from meritfair.core.json_values import finite
+from meritfair.core.parsing import split_name
 from meritfair.core.texts import printable
 from meritfair.simulation.columns import BOUND_MEANING, COLUMNS, has_bounds, marked
 
@@ -102,7 +103,8 @@ def _lines(text: str) -> str:
 
 def policy_cell(text: str) -> str:
     """Return a policy's text for a cell: a line for each setting."""
-    return text.replace(":", "\n", 1).replace(",", ",\n")
+    name, settings = split_name(text)
+    return "\n".join(filter(None, [name, settings.replace(",", ",\n")]))
 
 
 def check_plot(plot: Path | None) -> None:

@@ -80,7 +80,7 @@ class EffectTable:
         """Return the table as columns of plain values; the first is called `what`."""
         return {what: list(self.names), **{name: values.tolist() for name, values in self._numbers().items()}}
 
-    def table(self, what: str) -> list[dict[str, Any]]:
+    def records(self, what: str) -> list[dict[str, Any]]:
         """Return the table as rows of plain values."""
         return rows_of(self.columns(what))
 
@@ -165,12 +165,15 @@ class Effect:
         """Return what a reader should know of the rows, a sentence or two for each."""
         return [*_about_rows(self), *_about_override(self), *_about_missing(self)]
 
-    def table(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
         """Return a row for each part (overall, state, group and period) as plain values."""
         return rows_of(self._columns())
 
-    def to_frame(self, what: Literal["parts", "rounds"] = "parts") -> pd.DataFrame:
-        """Return the table of the parts, or of what was known after each round, as a pandas DataFrame."""
+    def table(self, what: Literal["parts", "rounds"] = "parts") -> pd.DataFrame:
+        """Return a DataFrame with a row for each part, or for what was known after each round.
+
+        It needs the extra ``lab``.
+        """
         chosen = check_choice("what", what, ("parts", "rounds"))
         return data_frame(self._columns() if chosen == "parts" else self.rounds.columns("round"))
 

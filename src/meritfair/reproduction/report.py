@@ -180,7 +180,9 @@ def spec_text(spec: Spec) -> str:
     runs = 30
     seed = 0
     """
-    default = {each.name: each.default for each in fields(spec) if each.name not in ("own_arms", *_ALWAYS)}
+    default = {
+        each.name: each.default for each in fields(spec) if each.name not in ("own_arms", "own_policies", *_ALWAYS)
+    }
     others = [name for name, value in default.items() if getattr(spec, name) != value]
     lines = (f"{name} = {json.dumps(getattr(spec, name))}" for name in (*_ALWAYS, *others))
     return "\n".join(line + _AUTHORS * (line == "authors = true") for line in lines)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # it needs NumPy, which the help of commands does not
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from meritfair.simulation.bootstrap import Interval
 
@@ -88,6 +88,13 @@ COLUMNS = {
         "exposure\nregret", 1, "Exposure regret: the same for exposures, which sum to the budget."
     ),
     "good_state": Column("good\nstate", 1, "Good state: share of arms in the good state.", percent=True),
+    "jain": Column("Jain", 2, "Jain: evenness of the pulls, 1 if all arms get the same number."),
+    "hhi": Column("HHI", 3, "HHI: Herfindahl-Hirschman index of the pulls, 1/N if all arms get the same number."),
+    "earth_mover": Column(
+        "earth mover's\ndistance",
+        2,
+        "Earth mover's distance: part of the pulls that are not where round robin has them.",
+    ),
     "gini": Column("Gini", 2, "Gini: inequality of the pulls, 0 if all arms get the same number."),
     "smallest_exposure": Column(
         "smallest\nexposure", 3, "Smallest exposure: share of steps at which the least pulled arm was pulled."
@@ -111,3 +118,34 @@ COLUMNS = {
         "G", 0, "G: most episodes between two in which an arm was seen in both states under both actions."
     ),
 }
+
+
+def column_of(measure: str) -> Column:
+    """Return how a measure is shown; one that is seldom shown under its own name."""
+    return COLUMNS[measure] if measure in COLUMNS else Column(measure.replace("_", " "), 3, "")
+
+
+def chosen(columns: str | Sequence[str] | None, known: Iterable[str], usual: Sequence[str]) -> tuple[str, ...]:
+    """Return which measures a table is to have: those that are asked for, if they are known, or else the usual ones.
+
+    Examples
+    --------
+    >>> chosen(["gini", "jain"], ["gini", "good_state", "jain"], ["gini"])
+    ('gini', 'jain')
+    >>> chosen("ginni", ["gini", "good_state", "jain"], ["gini"])
+    Traceback (most recent call last):
+    ...
+    meritfair.core.errors.InputError: there is no column 'ginni', did you mean 'gini'?
+    """
+    from meritfair.core.checks import check_known
+    from meritfair.core.errors import InputError
+
+    if columns is None:
+        return tuple(usual)
+    names = [columns] if isinstance(columns, str) else list(columns)
+    there = list(known)
+    for name in names:
+        check_known("column", name, there)
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"columns must be one or more different names, got {columns!r}")
+    return tuple(names)

@@ -22,7 +22,7 @@ from meritfair.core.checks import check_choice
 from meritfair.core.errors import FileError
 from meritfair.core.sealed import load_arrays, save_arrays, seal, unseal
 from meritfair.core.storage import check_readable, check_suffix, write_whole
-from meritfair.core.tables import data_frame
+from meritfair.core.tables import data_frame, html_table
 from meritfair.model.arms import Arms
 from meritfair.model.benefit import benefit
 from meritfair.model.criterion import Criterion
@@ -31,6 +31,7 @@ from meritfair.model.observation import observed_text
 from meritfair.model.rules import Rules, budget_text
 from meritfair.simulation import metrics
 from meritfair.simulation.bootstrap import Interval, interval
+from meritfair.simulation.columns import ACCOUNTS, COLUMNS, marked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +42,7 @@ _FORMAT, _OLDER = "meritfair-run-3", "meritfair-run-2"
 _SUFFIXES = (".parquet", ".npz")
 _ROUNDING = 1e-9  # pulls
 _BY_EPISODE = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward", "eta", "omega")
+_SHOWN = ("fairness_regret", "exposure_regret", "good_state", "gini", "smallest_exposure", "longest_wait")
 _BY_ARM = ("pulls", "exposure", "fair_exposure", "longest_wait", "worst_window")
 
 
@@ -282,8 +284,8 @@ class Run:
 
         return plot_runs([self], ax=ax, figsize=figsize)
 
-    def to_frame(self, what: Literal["episodes", "arms"] = "episodes") -> pd.DataFrame:
-        """Return a pandas DataFrame with a row for each run and episode, or for each run and arm.
+    def table(self, what: Literal["episodes", "arms"] = "episodes") -> pd.DataFrame:
+        """Return a DataFrame with a row for each run and episode, or for each run and arm.
 
         It needs the extra ``lab``. Runs have their numbers, episodes are counted from 1. Of an episode there are
         ``fairness_regret``, ``fairness_regret_authors``, ``exposure_regret``, ``reward``, ``eta`` and ``omega``; of an
@@ -300,6 +302,15 @@ class Run:
         runs = np.repeat(np.arange(self.runs) + int(problem["first_run"]), len(labels))
         columns = {"run": runs, key: labels * self.runs}
         return data_frame(columns | {name: each.ravel() for name, each in values.items()})
+
+    def _repr_html_(self) -> str:
+        """Return the main measures as a table, which is how notebooks show a run."""
+        found = self.summary()
+        names = [name for name in (*_SHOWN, *ACCOUNTS) if not np.isnan(found[name].mean)]
+        texts = {name: marked(COLUMNS[name].in_full(found[name]), name, found) for name in names}
+        rows = [[COLUMNS[name].heading.replace("\n", " "), text] for name, text in texts.items()]
+        over = "mean over runs, 95 % interval" if self.runs > 1 else "value"
+        return html_table(["", over], rows, repr(self), self.description)
 
     def __repr__(self) -> str:
         return (

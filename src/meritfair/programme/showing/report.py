@@ -185,7 +185,7 @@ class ProgrammeReport:
             "steering": self.steering.to_dict(),
             "missing": self.missing.to_dict(),
             "learned": [each.to_dict() for each in self.learned],
-            "effect": None if self.effect is None else {"verdict": str(self.effect), "table": self.effect.table()},
+            "effect": None if self.effect is None else {"verdict": str(self.effect), "table": self.effect.rows()},
             "no_effect": self.no_effect,
             "trial": None if self.trial is None else self.trial.to_dict(),
             "verification": None if self.verification is None else _plain(self.verification),
