@@ -42,7 +42,12 @@ def floors(runs: int, begin: Callable[[str], object]) -> list[list[str]]:
         run = mf.simulate(arms, policy, budget=4, episodes=300, horizon=200, seed=1)
         elsewhere = np.abs(run.exposure - due).sum(axis=1).mean() / 2 / 4
         good = run.reward.mean() / 20 / 200
-        cells = [f"{run.exposure.min(axis=1).mean():.2f}", f"{run.longest_wait.max(axis=1).mean():.0f}", f"{100 * elsewhere:.1f} %", f"{100 * good:.1f} %"]
+        cells = [
+            f"{run.exposure.min(axis=1).mean():.2f}",
+            f"{run.longest_wait.max(axis=1).mean():.0f}",
+            f"{100 * elsewhere:.1f} %",
+            f"{100 * good:.1f} %",
+        ]
         rows.append([f"{floor:g}", *cells])
     return rows
 

@@ -183,11 +183,13 @@ def complaints(page: str) -> list[tuple[int, str]]:
 def _complaints_about(block: Block, in_code: set[str]) -> list[tuple[int, str]]:
     found, used = [], set()
     for row in block.rows:
-        rest = [number for number in row if block.is_measured or not (number.is_small or str(number) in in_code)]
+        rest = row
         for source in sorted(block.sources, key=lambda each: each.is_table):  # a row's line may need only the rest
             covered = _covered(rest, source, block.is_table)
             used |= {source} if covered else set()
             rest = [number for number in rest if number not in covered]
+        if not block.is_measured:
+            rest = [number for number in rest if not (number.is_small or str(number) in in_code)]
         found += [(n.line, f"{n} is in none of its sources" if block.sources else f"{n} has no source") for n in rest]
     unused = [source for source in block.sources if source not in used]
     return found + [(source.line, f"no number here comes from {source.text!r}") for source in unused]
