@@ -44,7 +44,7 @@ ROOT = Path(__file__).parents[2]
 
 _UNIT = (
     r" ?%|[ -](?:times|points?|percentage|nats|[nµm]?s|(?:nano|micro|milli)?seconds?|minutes?|min|hours?|h|[kMG]B)\b"
-    r"|(?=(?:,? (?:and |or |to )?[-−]?[\d.]*\d)+(?P<shared> %))"  # 53, 79 and 76 %
+    r"|(?=(?:, [-−]?[\d.]*\d)* (?:and|or|to) [-−]?[\d.]*\d(?P<shared> %))"  # 53, 79 and 76 %
 )
 _NUMBER = re.compile(
     r"(?<![\w.^/⁻])(?<!\w-)(?P<value>[-−+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?:\.\d+|(?<=\d))(?:e[-+]?\d+)?)"
@@ -52,7 +52,8 @@ _NUMBER = re.compile(
 )
 _COMMENT = re.compile(r"<!--(?P<text>.*?)-->", re.DOTALL)
 _NO_PROSE = re.compile(
-    r"`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+(?:\n[^$\n]+)?\$|\]\([^)]*\)|<[^>\n]*>|^\s*\d+\. |^#+ .*", re.DOTALL | re.MULTILINE
+    r"`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+(?:\n[^$\n]+)?\$|\]\([^)]*\)|</?[a-z][^>\n]*>|^\s*\d+\. |^#+ [^\n]*",
+    re.DOTALL | re.MULTILINE,
 )
 _REFERENCES = (
     r"\b(?:Algorithm|Appendix|Art|Assumption|Condition|Definition|Entry|entry|Eq|Equation|Figure|Lemma|line|OpenAPI|port|"
@@ -107,8 +108,8 @@ class Number:
         return float(self.text) / (100 if self.percent else 1)
 
     def agrees(self, value: float) -> bool:
-        """Return whether `value`, rounded as this number is, is this number; a source may have 5 % as 5."""
-        return self._is_rounded(100 * value) or self._is_rounded(value) if self.percent else self._is_rounded(value)
+        """Return whether `value`, rounded as this number is, is this number."""
+        return self._is_rounded(100 * value if self.percent else value)
 
     def _is_rounded(self, value: float) -> bool:
         shown, exact = abs(Decimal(self.text)), abs(Decimal(repr(value)))
@@ -176,7 +177,7 @@ def complaints(page: str) -> list[tuple[int, str]]:
         try:
             found += _complaints_about(block, in_code)
         except SourceError as error:
-            found.append(error.args)  # type: ignore[arg-type]
+            found.append(error.args)
     return sorted(found)
 
 

@@ -82,7 +82,7 @@ def test_numbers_of_a_file(number: str) -> None:
 
 
 @pytest.mark.usefixtures("source")
-@pytest.mark.parametrize("number", ["42 %", "0.56", "41.2 %", "1,205", "0.5661", "20,000"])
+@pytest.mark.parametrize("number", ["42 %", "2000 %", "0.56", "41.2 %", "1,205", "0.5661", "20,000"])
 def test_numbers_that_are_not_in_the_file(number: str) -> None:
     first, second = messages(f"<!-- numbers\nrun.txt\n-->\nIt is {number}.")
     assert first == "no number here comes from 'run.txt'"
