@@ -125,7 +125,8 @@ def mismatch(shown: str, printed: str, first_line: int = 1) -> Mismatch | None:
 
 
 def _words(line: str) -> list[str]:
-    line = re.sub(rf"(?<=\d)(?={_UNITS}\b)", " ", line)  # a unit is a word of its own, "4s" as "4 s"
+    line = re.sub(r"\d+ (?:h|min) (?=\d+ (?:min|s)\b)", "", line)  # "1 min 2 s" is a time as "4 s" is
+    line = re.sub(rf"(?<=\d) ?{_UNITS}\b", " s", line)  # any time agrees with any other, so units do
     return re.sub("─+", "─", line).split()
 
 
