@@ -75,7 +75,7 @@ def test_an_example_by_hand() -> None:
     bo_2 = always - never + (1 - always) / 0.5
     np.testing.assert_allclose(made.value, [ada_1, bo_1, ada_2, bo_2])
     squares = np.array([ada_1, bo_1, ada_2, (1 - always) / 0.5]) ** 2
-    np.testing.assert_allclose(made.square, 2 * squares)  # of the 2 arms of a round one is drawn: 2 / (2 - 1)
+    np.testing.assert_allclose(made.residual**2 * made.factor, 2 * squares)  # of the 2 arms of a round one is drawn: 2 / (2 - 1)
     found = mf.effect(mf.StateLog(**BY_HAND))  # type: ignore[arg-type]
     assert found.estimate == pytest.approx((ada_1 + bo_1 + ada_2 + bo_2) / 4)
     assert found.overall.standard_error[0] == pytest.approx(math.sqrt(2 * squares.sum()) / 4)
