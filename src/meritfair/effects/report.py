@@ -366,7 +366,8 @@ def _moved(estimate: float, known: EffectSensitivity) -> str:
     drawn, others = (signed(estimate + known.shift(*moved)) for moved in ((step, 0.0), (0.0, -step)))
     return (
         f"If those drawn and not seen had been good {by} {first} often than that, the effect would be {drawn} instead "
-        f"of {signed(estimate)}; if those not drawn and not seen had been good {by} {second} often, {others}."
+        f"of {signed(estimate)}; if those not drawn and not seen had been good {100 * STEP:.0f} points {second} often, "
+        f"{others}."
     )
 
 
@@ -379,8 +380,8 @@ def _tips(known: EffectSensitivity) -> str:
     if low > 0 or high < 0:
         verb, size = ("helps", worse) if low > 0 else ("harms", better)
         if size:
-            return f"If both differed so by {size} points, it would no longer be clear that a pull {verb}."
-        return f"However much both differed so, it would still be clear that a pull {verb}."
+            return f"With {size} points for both, it would no longer be clear that a pull {verb}."
+        return f"Even with 100 points for both, it would still be clear that a pull {verb}."
     clear = [(worse, "less", "more", "harms"), (better, "more", "less", "helps")]
     told = [
         f"that a pull {verb}, if those drawn and not seen had been good {size} points {first} often and the others "

@@ -127,8 +127,10 @@ class EffectSensitivity:
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         plain = {name: getattr(self, name) for name in ("rows", "missing", "missing_drawn")}
-        plain |= {name: list(getattr(self, name)) for name in ("bounds", "outer")}
-        return plain | {"good": self.good.tolist(), "weight": self.weight.tolist(), "tipping": self.tipping}
+        outer, tipping = list(self.outer), self.tipping
+        plain |= {"bounds": list(self.bounds), "outer": [end if math.isfinite(end) else None for end in outer]}
+        plain["tipping"] = {way: d if math.isfinite(d) else None for way, d in tipping.items()}
+        return plain | {"good": self.good.tolist(), "weight": self.weight.tolist()}
 
 
 def sensitivity_of(

@@ -111,9 +111,9 @@ class BenefitSensitivity:
         if now <= 0:
             one = (self.mean_benefit(pulled=STEP), self.mean_benefit(not_pulled=-STEP))
         tips = (
-            f"It would be 0 if both were so by {100 * self.tipping:.0f} points."
+            f"With {100 * self.tipping:.0f} points for both, it would be 0."
             if math.isfinite(self.tipping)
-            else "It would not reach 0, by however many points both were so."
+            else "Not even 100 points for both would bring it to 0."
         )
         return (
             f"Not seen: {missing:,} of {visits:,} next states ({100 * missing / visits:.0f} %). Estimates take it that "
@@ -133,7 +133,7 @@ class BenefitSensitivity:
             "pulled_worse_by_a_tenth": self.mean_benefit(pulled=-STEP),
             "not_pulled_better_by_a_tenth": self.mean_benefit(not_pulled=STEP),
             "bounds": list(self.bounds),
-            "tipping": self.tipping,
+            "tipping": self.tipping if math.isfinite(self.tipping) else None,
         }
 
 
