@@ -6,7 +6,7 @@ too, as with slack. Nothing here is used by the package.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -42,6 +42,8 @@ class Settings:
     sites : int
         If above 0, `budget` whole sites of that many are drawn, all with one chance; arm i is of site i modulo `sites`,
         and what is shared in a round is shared by the arms of a site alone.
+    one_by_one : bool
+        Arms are drawn, not whole sites, also where there are sites.
     """
 
     n_arms: int = 20
@@ -56,10 +58,11 @@ class Settings:
     slack: float = 0.0
     lasting: float = 0.0
     sites: int = 0
+    one_by_one: bool = False
 
     @property
     def site(self) -> IntArray:
-        """Which site each arm is of; all of one, if whole sites are not drawn."""
+        """Which site each arm is of; all of one, if there are no sites."""
         return np.arange(self.n_arms) % max(1, self.sites)
 
 
@@ -87,6 +90,11 @@ class Programme:
             features={"site": [f"site {k + 1}" for k in np.tile(self.site, T + 1)]},
         )
 
+    def mean_effect(self) -> float:
+        """Return the mean effect over all arm-rounds that were left to chance with a known state, seen after or not."""
+        known = self.seen[:-1] & (self.exposure > 0) & (self.exposure < 1)
+        return float(self.effect[known].mean())
+
     def truth(self, state: int | None = None) -> FloatArray:
         """Return the mean effect over all arm-rounds up to each round that can be used; NaN before the first."""
         T = len(self.drawn)
@@ -97,6 +105,37 @@ class Programme:
         with np.errstate(invalid="ignore"):
             mean = np.cumsum((self.effect * used).sum(axis=1)) / rows
         return np.asarray(mean[used.any(axis=1)])
+
+
+def silenced(programme: Programme, chances: FloatArray, rng: np.random.Generator) -> Programme:
+    """Return the programme in which states are missing because of what they are.
+
+    `chances[a, y]` is the probability that the next state is not observed if the draw was a and that state is y.
+    """
+    missing = rng.random(programme.drawn.shape) < np.asarray(chances)[programme.drawn.astype(int), programme.states[1:]]
+    return replace(programme, seen=np.vstack([np.ones((1, missing.shape[1]), bool), ~missing]))
+
+
+def unseen_shift(programme: Programme) -> float:
+    """Return by how much the effect is off because those who were not seen differ from those who were.
+
+    By the definition: for each state and draw, the share of good next states of those who were not seen less that of
+    those who were, times the part of the mean that they make up, all with weights of 1 over the probability.
+    """
+    T = len(programme.drawn)
+    known = programme.seen[:-1] & (programme.exposure > 0) & (programme.exposure < 1)
+    after, seen = programme.states[1:], programme.seen[1:]
+    chance = np.where(programme.drawn, programme.exposure, 1 - programme.exposure)
+    weight = known / np.where(known, chance, 1.0)
+    total = 0.0
+    for state in (0, 1):
+        for drawn in (0, 1):
+            here = weight * ((programme.states[:T] == state) & (programme.drawn == drawn))
+            lost, found = here * ~seen, here * seen
+            if lost.sum() > 0 and found.sum() > 0:
+                differ = (lost * after).sum() / lost.sum() - (found * after).sum() / found.sum()
+                total += (2 * drawn - 1) * lost.sum() / known.sum() * differ
+    return float(total)
 
 
 def make_arms(settings: Settings, rng: np.random.Generator) -> FloatArray:
@@ -124,7 +163,7 @@ def play(settings: Settings, rng: np.random.Generator) -> Programme:
 
 
 def _chooser(settings: Settings, rng: np.random.Generator) -> ByMerit | Live | BySite:
-    if settings.sites:
+    if settings.sites and not settings.one_by_one:
         return BySite(settings, rng)
     return Live(settings, rng) if settings.slack else ByMerit(settings, rng)
 
