@@ -110,7 +110,7 @@ def effect_values(found: Effect) -> dict[str, Any]:
 def show_effect(found: Effect) -> None:
     """Print the answer in a sentence, and the tables behind it."""
     from meritfair.effects.page import cells, headings
-    from meritfair.effects.report import plain_difference
+    from meritfair.effects.report import counted, plain_difference
 
     for text in (str(found), *found.warnings()):
         print_note(text, style="bold")
@@ -124,8 +124,8 @@ def show_effect(found: Effect) -> None:
     print_note(plain_difference(found))
     print_note(
         "At any time: holds after every round at once, so one may look whenever one likes; each row on its own. For "
-        "one look: narrower, and right only if the time of the look was set beforehand. Effective: as many arm-rounds "
-        "with a chance of one half would say as much."
+        "one look: narrower, and right only if the time of the look was set beforehand. Effective: as many "
+        f"{counted(found)} with a chance of one half would say as much."
     )
     for note in found.notes():
         print_note(note, style="none" if note.startswith("Not seen") else "dim")

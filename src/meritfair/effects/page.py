@@ -9,7 +9,7 @@ from meritfair.core.figures import evenly
 from meritfair.core.language import _, current
 from meritfair.core.pages import Drawing, Page, PageSection, PageTable, svg, write_page
 from meritfair.core.texts import printable
-from meritfair.effects.report import Effect, EffectTable, about_unseen, needed, plain_difference, signed
+from meritfair.effects.report import Effect, EffectTable, about_unseen, counted, needed, plain_difference, signed
 from meritfair.effects.sensitivity import EffectSensitivity
 
 _MOST_ROUNDS = 60
@@ -137,14 +137,10 @@ def _how_to_read(found: Effect) -> PageSection:
             f"{misled} at most. The interval “for one look” is narrower, and right only if the time of the one look "
             "was set beforehand.",
             plain_difference(found),
-            f"Effective: as many {_counted(found)} with a chance of one half would say as much. An interval needs "
+            f"Effective: as many {counted(found)} with a chance of one half would say as much. An interval needs "
             f"{needed(clusters=found.settings['cluster'] is not None)}; until then there is a dash.",
         ),
     )
-
-
-def _counted(found: Effect) -> str:
-    return "arm-rounds" if found.settings["cluster"] is None else "rounds of a cluster"
 
 
 def _made_with(found: Effect) -> dict[str, str]:

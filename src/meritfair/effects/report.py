@@ -262,6 +262,11 @@ def needed(*, clusters: bool) -> str:
     return f"{LEAST} draws that reached an arm, and {LEAST} that did not"
 
 
+def counted(found: Effect) -> str:
+    """Return what counts as one draw."""
+    return "arm-rounds" if found.settings["cluster"] is None else "rounds of a cluster"
+
+
 def signed(value: float, digits: int = 1) -> str:
     """Return a difference of probabilities in percentage points, with its sign.
 
