@@ -27,6 +27,7 @@ import meritfair as mf
 from meritfair.cli.show import print_table
 from meritfair.core.progress import progress_bar
 from meritfair.datasets.missing import missing_states
+from meritfair.fitting import Fit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -121,7 +122,7 @@ def fitted(settings: Settings, silent: list[list[float]], programmes: int) -> li
     return [f"{bias.mean():+.3f}", *parts, f"{100 * np.median(tips):.0f}", f"{100 * differ.mean():.0f}"]
 
 
-def _differed(programme: Programme, found: mf.Fit, drawn: int) -> float:
+def _differed(programme: Programme, found: Fit, drawn: int) -> float:
     """Return by how much those who were not seen after a draw were good more often than estimated."""
     lost = programme.seen[:-1] & ~programme.seen[1:] & (programme.drawn == drawn)
     rounds, arms = np.nonzero(lost)

@@ -154,7 +154,7 @@ def test_sites_that_were_drawn_are_noticed_and_the_answer_is_typed(tmp_path: Pat
     assert "Name the column: --cluster site, in Python cluster='site'." in flat(out)
     _, named, _ = call(file, "--cluster", "site")
     assert "Warning" not in named
-    assert "Arms with the same site count as drawn together, as one cluster: clusters were drawn 58 times" in flat(
+    assert "Arms with the same site count as drawn together: 6 clusters, drawn 58 times and 116 times not." in flat(
         named
     )
     wide, narrow = (json.loads(call(file, "--json", *more)[1]) for more in (["--cluster", "site"], []))

@@ -341,9 +341,9 @@ def test_what_states_that_are_not_known_could_change_always_stands_there(url: st
     assert f"The state after {learned.sensitivity.missing.sum()} of {learned.sensitivity.visits.sum()} rounds" in more
     assert more in sections.learned(found).paragraphs
     assert told != more
-    told = board_words(found)
-    assert told["effect_unseen"] == [line]
-    assert more in told["learned"]
+    board = board_words(found)
+    assert board["effect_unseen"] == [line]
+    assert more in board["learned"]
     assert json.loads(json.dumps(found.to_dict()))["effect"]["sensitivity"]["missing"] == known.missing
     harms = replace(found.effect, sensitivity=replace(known, interval=(-0.1, -0.02)))
     assert "it would no longer be clear that being drawn harms." in unseen_words(harms)[0]

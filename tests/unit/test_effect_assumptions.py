@@ -143,7 +143,10 @@ def test_sites_that_are_drawn_are_noticed_and_named() -> None:
     named = mf.effect(site_log(), cluster="site")
     assert named.together is None
     assert named.warnings() == []
-    assert "Arms with the same site count as drawn together" in named.notes()[1]
+    assert named.notes()[1] == (
+        "Arms with the same site count as drawn together: 5 clusters, drawn 60 times and 90 times not. With so few "
+        "clusters the intervals are wide, and hold more often than they say."
+    )
 
 
 def test_sites_are_noticed_by_their_draws_alone_also_if_people_join_and_leave() -> None:
@@ -153,7 +156,7 @@ def test_sites_are_noticed_by_their_draws_alone_also_if_people_join_and_leave() 
     rows = (log.rounds >= joined[log.arm]) & (log.rounds <= left[log.arm])
     here = mf.StateLog(
         log.arm[rows], log.rounds[rows], log.states[rows], log.actions[rows], exposure=log.exposure[rows]
-    )  # type: ignore[index]
+    )
     found = drawn_together(here, np.arange(here.n_arms))
     assert found is not None
     assert (found.column, found.arms) == ("", 40)
@@ -166,7 +169,7 @@ def test_one_person_more_who_is_drawn_alone_is_no_way_out() -> None:
     home = np.r_[np.repeat(np.arange(6), 2), np.arange(6, 34)]
     drawn = (rng.random((T, 34)) < 0.4)[:, home]
     names, when = np.tile(np.arange(40), T), np.repeat(np.arange(T), 40)
-    features = {"home": np.tile([f"h{k}" if k < 6 else "" for k in home], T)}
+    features = {"home": np.tile([f"h{k}" if k < 6 else "" for k in home], T).tolist()}
     log = mf.StateLog(names, when, np.ones(40 * T), drawn.ravel(), exposure=np.full(40 * T, 0.4), features=features)
     found = drawn_together(log, np.arange(40))
     assert found is not None
@@ -232,7 +235,7 @@ def test_it_is_what_its_formula_says_by_hand() -> None:
     )
     found = known(mf.effect(log))
     assert (found.rows, found.missing, found.missing_drawn) == (5, 2, 1)
-    np.testing.assert_allclose(found.weight, [[2 / 5, 2 / 5], [0, 0]])  # one row each, of weight 1 / 0.5
+    np.testing.assert_allclose(found.weight, np.array([[2 / 5, 2 / 5], [0, 0]]))  # one row each, of weight 1 / 0.5
     np.testing.assert_allclose(found.good[0], [0.0, 1.0])  # Bo and Cy were bad; Ada was good
     assert found.shift(drawn=-0.1) == pytest.approx(-0.1 * 2 / 5)
     assert found.shift(not_drawn=0.3) == pytest.approx(-0.3 * 2 / 5)

@@ -95,6 +95,7 @@ def effect(
         settings={
             "group": group,
             "cluster": cluster,
+            "clusters": None if cluster is None else len(np.unique(trial.unit[trial.used])),
             "level": float(level),
             "period": length,
             "arms": log.n_arms,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_FEW_CLUSTERS = 5  # competition is then allowed for by so much that intervals are wider than they have to be
 _FINE = 0.02  # intervals narrower than this are told to a tenth of a percentage point
 
 
@@ -324,10 +325,13 @@ def _about_clusters(found: Effect) -> list[str]:
     if cluster is None:
         return []
     drawn, others = int(found.overall.units_drawn[0]), int(found.overall.units_not_drawn[0])
-    return [
-        f"Arms with the same {cluster} count as drawn together, as one cluster: clusters were drawn {drawn:,} times, "
-        f"and {others:,} times not drawn."
-    ]
+    number = int(found.settings["clusters"])
+    said = (
+        f"Arms with the same {cluster} count as drawn together: {several(number, 'cluster')}, drawn {drawn:,} times and "
+        f"{others:,} times not."
+    )
+    few = "With so few clusters the intervals are wide, and hold more often than they say."
+    return [f"{said} {few}" if 1 < number <= _FEW_CLUSTERS else said]
 
 
 def _about_override(found: Effect) -> list[str]:

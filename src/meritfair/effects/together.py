@@ -107,12 +107,11 @@ class _Draws:
         assert log.exposure is not None
         assert log.drawn is not None
         rows = np.flatnonzero((log.exposure > 0) & (log.exposure < 1) & (log.drawn >= 0))
-        _, first = np.unique(np.stack([log.rounds[rows], unit[log.arm[rows]]]), axis=1, return_index=True)
-        rows = rows[first]
-        drawn, e = log.drawn[rows], log.exposure[rows]
         _, place = np.unique(log.rounds[rows], return_inverse=True)
-        _, one = np.unique(unit, return_index=True)
-        arm = one[np.searchsorted(np.unique(unit), unit[log.arm[rows]])]
+        _, one, own = np.unique(unit, return_index=True, return_inverse=True)
+        _, first = np.unique(place * len(one) + own[log.arm[rows]], return_index=True)
+        rows, place = rows[first], place[first]
+        drawn, e, arm = log.drawn[rows], log.exposure[rows], one[own[log.arm[rows]]]
         return cls(arm, place.astype(np.int64), drawn, -np.log(np.where(drawn == 1, e, 1 - e)), unit)
 
     def by_column(self, name: str, values: Sequence[str]) -> Together | None:
@@ -138,12 +137,13 @@ class _Draws:
 
     def _evidence(self, member: IntArray) -> float:
         """Return the logarithm of the e-value against draws one by one, for these sets."""
-        mine = member[self.arm]
-        keys, first, of = np.unique(np.stack([self.round, mine]), axis=1, return_index=True, return_inverse=True)
-        agree = np.bincount(of.ravel(), self.drawn) / np.bincount(of.ravel())
-        if len(keys[0]) == len(mine) or ((agree > 0) & (agree < 1)).any():
+        cell = _numbered_from_0(self.round * (int(member.max()) + 1) + member[self.arm])
+        number, drawn = np.bincount(cell), np.bincount(cell, self.drawn)
+        if (number < 2).all() or ((drawn > 0) & (drawn < number)).any():
             return -math.inf
-        return float(self.surprise.sum() - self.surprise[first].sum())
+        first = np.zeros(len(number))
+        first[cell[::-1]] = self.surprise[::-1]  # what is set last is that of the first row
+        return float(self.surprise.sum() - first.sum())
 
     def _agreeing(self, unit: IntArray, n_arms: int, rows: BoolArray) -> IntArray:
         """Return a set for each unit: the first with which it was drawn together whenever both were in a draw."""
@@ -164,3 +164,10 @@ class _Draws:
             return None
         _, size = np.unique(member[np.unique(self.arm)], return_counts=True)
         return Together(name, int((size > 1).sum()), int(size[size > 1].sum()), log_e)
+
+
+def _numbered_from_0(keys: IntArray) -> IntArray:
+    """Return keys, or where these are much larger than there are rows, other numbers that tell the same ones apart."""
+    if keys.max(initial=0) <= 4 * len(keys) + 1000:
+        return keys
+    return np.asarray(np.unique(keys, return_inverse=True)[1])
