@@ -327,8 +327,8 @@ def _about_clusters(found: Effect) -> list[str]:
     drawn, others = int(found.overall.units_drawn[0]), int(found.overall.units_not_drawn[0])
     number = int(found.settings["clusters"])
     said = (
-        f"Arms with the same {cluster} count as drawn together: {several(number, 'cluster')}, drawn {drawn:,} times and "
-        f"{others:,} times not."
+        f"Arms with the same {cluster} count as drawn together: {several(number, 'cluster')}, drawn {drawn:,} times "
+        f"and {others:,} times not."
     )
     few = "With so few clusters the intervals are wide, and hold more often than they say."
     return [f"{said} {few}" if 1 < number <= _FEW_CLUSTERS else said]

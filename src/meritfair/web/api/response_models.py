@@ -378,8 +378,8 @@ class EffectOut(ResponseModel):
 
     head: str
     effect: dict[str, Any] | None = Field(
-        description="null while that cannot be said; `no_effect` says why. Its `sensitivity` is what states that are not "
-        "known could change; null if all are."
+        description="null while that cannot be said; `no_effect` says why. Its `sensitivity` is what states that are "
+        "not known could change, null if all are known."
     )
     no_effect: str
     learned: list[dict[str, Any]]
