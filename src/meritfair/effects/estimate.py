@@ -46,6 +46,9 @@ def effect(
 ) -> Effect:
     """Estimate by how much a pull raises the probability of a good next state, from a log of draws with known chances.
 
+    Each arm must have been drawn by a chance of its own, as by all designs of meritfair, or `cluster` must say with
+    which others. What next states that were not observed could change is in `Effect.sensitivity`.
+
     Parameters
     ----------
     log : StateLog
