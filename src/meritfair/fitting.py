@@ -27,6 +27,7 @@ from meritfair.core.seeding import fresh_seed
 from meritfair.core.tables import data_frame, rows_of, write_table
 from meritfair.core.texts import for_figure, several
 from meritfair.datasets.logs import StateLog
+from meritfair.datasets.missing import unseen_states
 from meritfair.model.arms import Arms
 from meritfair.model.benefit import benefit
 from meritfair.model.by_feature import by_feature, class_words
@@ -36,6 +37,7 @@ from meritfair.model.features import Features
 from meritfair.model.gaps import Gaps, fill, posterior
 from meritfair.model.merit import merit_from_settings
 from meritfair.model.posterior import Posterior, Prior, fit_prior
+from meritfair.model.sensitivity import BenefitSensitivity
 from meritfair.model.uncertainty import Assessment, assess
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ class Fit:
         All settings, the seed and the version, as plain values.
     feature_prior : FeaturePrior, or None
         Which of the features that may predict do, and how; None if none may.
+    sensitivity : BenefitSensitivity, or None
+        What next states that were not observed could change of the mean benefit; None for counts, and if all were.
     """
 
     arms: Arms
@@ -89,6 +93,7 @@ class Fit:
     classes: FloatArray | None
     settings: dict[str, Any]
     feature_prior: FeaturePrior | None = None
+    sensitivity: BenefitSensitivity | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -312,7 +317,8 @@ def fit(
     }
     settings |= {"features": predictors, "never": list(never)} if there.names else {}
     classes = after.weights if estimate == "pooled" else None
-    return Fit(arms, known, gaps, effective, after, found, classes, settings, feature_prior)
+    unseen = _sensitivity(seen, after)
+    return Fit(arms, known, gaps, effective, after, found, classes, settings, feature_prior, unseen)
 
 
 def check_estimate(estimate: str | None, features: Sequence[str]) -> str:
@@ -368,6 +374,14 @@ def _known(
     if seen.visits.ndim != 3:
         raise InputError(f"counts must have shape (N, 2, 2) for a fit, got {seen.visits.shape}")
     return seen, Gaps.none(), names
+
+
+def _sensitivity(seen: StateLog | Counts, after: Posterior) -> BenefitSensitivity | None:
+    """Return what next states that were not observed could change; None if it is not known of any."""
+    if not isinstance(seen, StateLog):
+        return None
+    visits, missing = unseen_states(seen)
+    return BenefitSensitivity(after.mean, visits, missing) if missing.any() else None
 
 
 def _draw(axes: Axes, found: Fit, what: str, order: IntArray, usual: float) -> None:

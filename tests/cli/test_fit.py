@@ -188,6 +188,11 @@ def test_states_missing_unevenly_are_warned_of(call: Any) -> None:
     shown = " ".join(call("log.csv").out.split())
     assert "States are not missing evenly: 100 % after bad and not pulled" in shown
     assert "0 % after good and pulled" in shown
+    assert "Not seen: 100 of 280 next states (36 %)." in shown
+    assert "Whatever the unseen states were, it lies between" in shown
+    told = json.loads(call("log.csv", "--json").out)["sensitivity"]
+    assert sum(map(sum, told["missing"])) == 100
+    assert told["bounds"][0] <= told["mean_benefit"] <= told["bounds"][1]
 
 
 def test_forgetting_and_drift(call: Any) -> None:

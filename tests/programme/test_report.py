@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ from meritfair.programme import Outcomes, Part, People, Programme, Trial, rounds
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.records import Records, records
 from meritfair.programme.showing import report_sections as sections
+from meritfair.programme.showing.board import board_words
 from meritfair.programme.showing.happenings import Happenings, policy_words
 from meritfair.programme.showing.report import ProgrammeReport, report_of
 from meritfair.programme.showing.report_page import check_section, report_page, settings_section, write_report_page
 from meritfair.programme.showing.report_sections import MOST_PEOPLE
-from meritfair.programme.showing.report_words import effect_words, waits_words
+from meritfair.programme.showing.report_words import effect_words, learned_words, unseen_words, waits_words
 from meritfair.programme.showing.tallying import Standings
 from meritfair.programme.showing.trial_page import trial_sections
 from meritfair.programme.showing.trial_tables import wilson
@@ -315,6 +317,50 @@ def test_what_was_learned_and_whether_being_drawn_helps(url: str) -> None:
     tables = sections.effect(found).tables
     assert tables[-1].cells[-1][0].endswith("12")  # round 13 has not been drawn
     assert [table.title for table in tables] == ["Overall", "By state before", "By group", "By time"]
+
+
+@pytest.mark.slow
+def test_what_states_that_are_not_known_could_change_always_stands_there(url: str) -> None:
+    made = clinic(url, people=40, budget=8)
+    made.transitions = np.tile([[[0.1, 0.8], [0.3, 0.95]]], (40, 1, 1))
+    for _ in range(12):
+        made.play(seen=0.7)
+    found = reported(made.programme)
+    assert found.effect is not None
+    known, (learned,) = found.effect.sensitivity, found.learned
+    assert known is not None
+    assert learned.sensitivity is not None
+    (line,) = unseen_words(found.effect)
+    assert line in sections.effect(found).paragraphs
+    assert f"The state after {known.missing} of {known.rows} rounds of a person" in line
+    assert f"With {100 * known.tipping['worse']:.0f} points for both, it would no longer be clear" in line
+    low, high = (f"{100 * end:+.0f}".replace("-", "−") for end in known.bounds)
+    assert f"the effect lies between {low} and {high}" in line
+    told, more = learned_words(found)
+    assert learned.sensitivity.mean_benefit() == pytest.approx(learned.everyone.mean)
+    assert f"The state after {learned.sensitivity.missing.sum()} of {learned.sensitivity.visits.sum()} rounds" in more
+    assert more in sections.learned(found).paragraphs
+    assert told != more
+    board = board_words(found)
+    assert board["effect_unseen"] == [line]
+    assert more in board["learned"]
+    assert json.loads(json.dumps(found.to_dict()))["effect"]["sensitivity"]["missing"] == known.missing
+    harms = replace(found.effect, sensitivity=replace(known, interval=(-0.1, -0.02)))
+    assert "it would no longer be clear that being drawn harms." in unseen_words(harms)[0]
+    unclear = replace(found.effect, sensitivity=replace(known, interval=(-0.1, 0.1)))
+    sure = replace(found.effect, sensitivity=replace(known, interval=(0.9, 0.95)))
+    assert "Even with 100 points for both, it would still be clear that being drawn helps." in unseen_words(sure)[0]
+    assert "It would be clear that being drawn helps if those drawn" in unseen_words(unclear)[0]
+    assert "It would be clear that being drawn harms if those drawn" in unseen_words(unclear)[0]
+
+
+def test_nothing_is_said_of_states_that_are_all_known(url: str) -> None:
+    made = clinic(url, people=12, budget=3)
+    for _ in range(3):
+        made.play()
+    found = reported(made.programme)
+    assert unseen_words(found.effect) == []
+    assert len(learned_words(found)) == len(found.learned)
 
 
 def test_too_early_to_say(url: str) -> None:

@@ -122,6 +122,7 @@ def fit(
             "settings": found.settings,
             "log": _log_numbers(seen),
             "arms": found.rows(),
+            "sensitivity": None if found.sensitivity is None else found.sensitivity.to_dict(),
             **feature_numbers(found),
             **({} if changed is None else {"drift": changed.to_dict()}),
         },
@@ -175,6 +176,8 @@ def _show(file: Path, log: StateLog, found: Fit, out: Path | None, changed: Drif
     show_features(found, digits)
     print_note(printable(f"{file}: {_about(log)}."))
     _warn_of_missing(log)
+    if found.sensitivity is not None:
+        print_note(str(found.sensitivity), style="none")
     if changed is not None:
         _show_drift(changed)
 

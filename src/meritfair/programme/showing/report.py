@@ -8,6 +8,7 @@ learned, and whether being drawn helps.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,7 @@ from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
 from meritfair.datasets.logs import StateLog
-from meritfair.datasets.missing import MissingStates, missing_states
+from meritfair.datasets.missing import MissingStates, missing_states, unseen_states
 from meritfair.effects.estimate import effect
 from meritfair.effects.report import Effect
 from meritfair.programme.records import Records, draw_log, names_of, records, state_log
@@ -185,7 +186,7 @@ class ProgrammeReport:
             "steering": self.steering.to_dict(),
             "missing": self.missing.to_dict(),
             "learned": [each.to_dict() for each in self.learned],
-            "effect": None if self.effect is None else {"verdict": str(self.effect), "table": self.effect.rows()},
+            "effect": None if self.effect is None else _plain_effect(self.effect),
             "no_effect": self.no_effect,
             "trial": None if self.trial is None else self.trial.to_dict(),
             "verification": None if self.verification is None else _plain(self.verification),
@@ -237,8 +238,8 @@ def report_of(work: Work, *, alpha: float = 0.05, verification: Verification | N
     there, place = np.flatnonzero(np.bincount(found.number)), np.full(state.people, -1)
     place[there] = np.arange(len(there))
     slack = np.array(happened.slack)[found.round - 1, found.part]
-    learned = learned_of(state, groups, group)
     log = state_log(work, found, names)
+    learned = learned_of(state, groups, group, _unseen(log, names))
     helps, why = _effect(log, len(drawn_from) > 1)
     return ProgrammeReport(
         name=session.name,
@@ -280,6 +281,20 @@ def groups_of(view: ProgrammeView) -> tuple[list[str], IntArray]:
     names = sorted(set(texts), key=lambda text: (text == NO_GROUP, text))
     places = {name: place for place, name in enumerate(names)}
     return names, np.array([places[text] for text in texts], np.int64)
+
+
+def _unseen(log: StateLog, names: Sequence[str]) -> tuple[IntArray, IntArray]:
+    """Return by participant how often state and action were known, and how often then not the state after."""
+    place = {name: number for number, name in enumerate(names)}
+    who = [place[name] for name in log.arms]
+    visits, missing = np.zeros((2, len(names), 2, 2), np.int64)
+    visits[who], missing[who] = unseen_states(log)
+    return visits, missing
+
+
+def _plain_effect(found: Effect) -> dict[str, Any]:
+    unseen = None if found.sensitivity is None else found.sensitivity.to_dict()
+    return {"verdict": str(found), "table": found.rows(), "sensitivity": unseen}
 
 
 def _one_slack(slack: FloatArray) -> float | None:

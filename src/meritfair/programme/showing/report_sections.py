@@ -275,7 +275,8 @@ def effect(report: ProgrammeReport) -> PageSection:
         ),
     )
     notes = words.effect_notes(found)
-    return PageSection(heading, [said, _("All effects are in percentage points.")], drawing, tables, notes)
+    shown = [said, *words.unseen_words(found), _("All effects are in percentage points.")]
+    return PageSection(heading, shown, drawing, tables, notes)
 
 
 def _names(names: Sequence[str]) -> list[str]:

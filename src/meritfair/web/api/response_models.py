@@ -377,7 +377,10 @@ class EffectOut(ResponseModel):
     """Whether being drawn helps, and what was learned."""
 
     head: str
-    effect: dict[str, Any] | None = Field(description="null while that cannot be said; `no_effect` says why.")
+    effect: dict[str, Any] | None = Field(
+        description="null while that cannot be said; `no_effect` says why. Its `sensitivity` is what states that are "
+        "not known could change, null if all are known."
+    )
     no_effect: str
     learned: list[dict[str, Any]]
     missing: dict[str, Any]
