@@ -124,7 +124,7 @@ def main() -> None:
     headings = ["people", "defence", "calls if honest", "if lying", "gain", "due if lying", "listed"]
     print_table(headings, [row for name in ("CPAP", "Synthetic") for row in defences(name, runs)])
     print_note(f"all are honest, {ROUNDS} rounds: programmes in which anybody is listed")
-    alarms = list(false_alarms(5 if quick else 100, (20, 100)))
+    alarms = list(false_alarms(5 if quick else 40, (20, 100)))
     print_table(["people", "how many", "programmes", "of all people"], alarms)
 
 

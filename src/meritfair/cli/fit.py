@@ -131,6 +131,7 @@ def fit(
 
 def _log_numbers(log: StateLog) -> dict[str, Any]:
     from meritfair.datasets.missing import missing_states
+    from meritfair.model.improbable import improbable
 
     first, last = _span(log)
     return {
@@ -142,6 +143,7 @@ def _log_numbers(log: StateLog) -> dict[str, Any]:
         "bridged": len(log.bridged),
         "rows_added": log.added,
         "missing": missing_states(log).to_dict(),
+        "improbable": improbable(log.counts).rows(log.arms),
         "first_round": first,
         "last_round": last,
         "round_length": log.round_length or None,
@@ -175,6 +177,7 @@ def _show(file: Path, log: StateLog, found: Fit, out: Path | None, changed: Drif
     show_features(found, digits)
     print_note(printable(f"{file}: {_about(log)}."))
     _warn_of_missing(log)
+    _name_improbable(log)
     if changed is not None:
         _show_drift(changed)
 
@@ -235,6 +238,29 @@ def _gaps(log: StateLog) -> str:
     if bridged == log.gaps:
         return f"{gaps}, with known actions: used"
     return f"{gaps}, {bridged:,} with known actions: used; across the others nothing is counted"
+
+
+def _name_improbable(log: StateLog) -> None:
+    """Say whose outcomes are improbable beside those of the others, if anybody's are."""
+    from meritfair.model.improbable import improbable
+
+    found = improbable(log.counts)
+    rows = found.rows(log.arms)
+    if not rows:
+        return
+    named = ", ".join(
+        f"{row['arm']} (good {row['good_pulled']:,} of {row['pulled']:,} times after a pull, "
+        f"{row['good_unpulled']:,} of {row['unpulled']:,} times otherwise)"
+        for row in rows[:_MOST_ROWS]
+    )
+    print_note(
+        printable(
+            f"Outcomes improbable beside those of the others: {named}. If all are alike, anybody is named with a "
+            f"probability of at most {100 * found.alpha:g} %. It does not say why: they may differ from all others, or "
+            "states may have been entered or reported wrongly."
+        ),
+        style="yellow",
+    )
 
 
 def _warn_of_missing(log: StateLog) -> None:

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from meritfair.core.arrays import BoolArray, FloatArray, IntArray
+from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
 from meritfair.core.tables import rows_of
@@ -171,6 +171,6 @@ def _like_none(counts: Counts) -> FloatArray:
     return np.asarray(np.logaddexp.reduce([any_, by_action, as_pulled], axis=0) - math.log(3))
 
 
-def _from_beta(good: FloatArray | IntArray, visits: FloatArray | IntArray, bad: float = 0.5) -> FloatArray:
+def _from_beta(good: AnyArray, visits: AnyArray, bad: float = 0.5) -> FloatArray:
     """Return the log probability of outcomes of which a part is good that is drawn from Beta(1/2, bad)."""
     return log_beta(good + 0.5, visits - good + bad) - log_beta(np.asarray(0.5), np.asarray(bad))

@@ -160,7 +160,7 @@ def _show_improbable(found: ProgrammeReport) -> None:
 
     if found.improbable.named.any():
         table = improbable_table(found)
-        print_table(list(table.headings), [list(row) for row in table.rows], "", "lrrr")
+        print_table(list(table.headings), [list(row) for row in table.cells], "", "lrrr")
 
 
 def _share(groups: Tally, k: int) -> str:
