@@ -119,7 +119,7 @@ def test_learning_gives_way_before_the_slack_does() -> None:
 @given(seed=st.integers(0, 10**6), slack=st.sampled_from([0.0, 0.5, 2.0]))
 @settings(max_examples=200, deadline=None)
 def test_accounts_beyond_the_slack_end_at_one_level(seed: int, slack: float) -> None:
-    """By Theorem of docs/theory.md, no other exposures bring one closer without one as far beyond going farther."""
+    """So no other exposures bring one closer without another one going farther; docs/theory.md has the proof."""
     rng = np.random.default_rng(seed)
     n, budget = 8, int(rng.integers(1, 5))
     due, free = shares(rng, n, budget), rng.random(n) < 0.6
