@@ -20,13 +20,13 @@ import numpy as np
 
 import meritfair as mf
 from meritfair.cli.show import print_note, print_table
-from meritfair.core.arrays import FloatArray
+from meritfair.core.arrays import BoolArray, FloatArray
 from meritfair.core.seeding import stream
 from meritfair.model.counts import Counts
 from meritfair.model.improbable import improbable
 
 PEOPLE, CALLS, ROUNDS = 20, 4, 100
-KNOWN = {"estimate": "mean", "design": "exact", "slack": 2.0}
+KNOWN: dict[str, Any] = {"estimate": "mean", "design": "exact", "slack": 2.0}
 DEFENCES: dict[str, tuple[dict[str, Any], float]] = {
     "none": ({}, 0.0),
     "slack 0": ({"slack": 0.0}, 0.0),
@@ -47,7 +47,7 @@ class Played:
 
     calls: float
     due: float
-    listed: FloatArray  # of each person, whether they were listed
+    listed: BoolArray  # of each person, whether they were listed
 
 
 def play(arms: mf.Arms, settings: dict[str, Any], seed: int, *, lies: bool, verified: float = 0.0) -> Played:

@@ -21,8 +21,10 @@ def farthest(seed: int, slack: float) -> float:
     merit = np.exp(rng.choice([0.3, 1.0, 3.0]) * rng.normal(size=n_arms))
     arms = mf.datasets.synthetic(n_arms=n_arms, seed=seed)
     plan = TimedLottery(Lottery(merit, "exact"), arms.transitions, slack=slack)
-    size = {"budget": budget, "episodes": 1, "horizon": ROUNDS, "seed": seed, "rules": mf.Rules(cooldown=cooldown)}
-    run = mf.simulate(arms, as_policy(lambda _: plan), **size)
+    rules = mf.Rules(cooldown=cooldown)
+    run = mf.simulate(
+        arms, as_policy(lambda _: plan), budget=budget, episodes=1, horizon=ROUNDS, seed=seed, rules=rules
+    )
     return float(np.abs(run.account_range).max() - slack)
 
 

@@ -16,7 +16,8 @@ from meritfair.model.counts import Counts
 from meritfair.model.improbable import _at, _like_none, _under, improbable
 from meritfair.model.posterior import Prior
 
-PRIOR = Prior([0.7, 0.3], [[[2, 3], [4, 6]], [[1, 1], [2, 2]]], [[[5, 4], [3, 2]], [[1, 3], [1, 0.5]]])
+GOOD, BAD = [[[2.0, 3.0], [4.0, 6.0]], [[1.0, 1.0], [2.0, 2.0]]], [[[5.0, 4.0], [3.0, 2.0]], [[1.0, 3.0], [1.0, 0.5]]]
+PRIOR = Prior([0.7, 0.3], GOOD, BAD)
 
 
 def everything(visits: Any) -> tuple[Counts, FloatArray]:

@@ -100,6 +100,7 @@ def fit(
     from meritfair.drifting import drift as find_drift
     from meritfair.fitting import check_estimate
     from meritfair.fitting import fit as estimate_arms
+    from meritfair.model.improbable import improbable
 
     predict, forbidden = options.names(features), options.names(never)
     check_estimate(estimate, predict)
@@ -122,6 +123,7 @@ def fit(
             "settings": found.settings,
             "log": _log_numbers(seen),
             "arms": found.table(),
+            "improbable": improbable(seen.counts).rows(seen.arms),
             **feature_numbers(found),
             **({} if changed is None else {"drift": changed.to_dict()}),
         },
@@ -131,7 +133,6 @@ def fit(
 
 def _log_numbers(log: StateLog) -> dict[str, Any]:
     from meritfair.datasets.missing import missing_states
-    from meritfair.model.improbable import improbable
 
     first, last = _span(log)
     return {
@@ -143,7 +144,6 @@ def _log_numbers(log: StateLog) -> dict[str, Any]:
         "bridged": len(log.bridged),
         "rows_added": log.added,
         "missing": missing_states(log).to_dict(),
-        "improbable": improbable(log.counts).rows(log.arms),
         "first_round": first,
         "last_round": last,
         "round_length": log.round_length or None,
