@@ -36,6 +36,8 @@ from meritfair.model.exposure import merit_share as merit_share
 from meritfair.model.feature_prior import FeaturePrior as FeaturePrior
 from meritfair.model.feature_prior import fit_feature_prior as fit_feature_prior
 from meritfair.model.features import Features as Features
+from meritfair.model.improbable import Improbable as Improbable
+from meritfair.model.improbable import improbable as improbable
 from meritfair.model.merit import Affine as Affine
 from meritfair.model.merit import CustomMerit as CustomMerit
 from meritfair.model.merit import Exponential as Exponential

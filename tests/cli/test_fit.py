@@ -59,6 +59,24 @@ def test_a_table_for_people(call: Any) -> None:
     assert max(len(line.rstrip()) for line in answer.out.splitlines()) <= 80
 
 
+def test_outcomes_like_nobody_elses_are_named_and_nobody_is_accused(call: Any) -> None:
+    rng, rounds, seen = np.random.default_rng(2), 41, (0, 0)
+    lines = ["arm,round,state,action"]
+    for arm in range(15):
+        actions = rng.integers(0, 2, rounds)
+        states = np.append(0, actions[:-1]) if arm == 3 else rng.integers(0, 2, rounds)  # person-3: good after pulls
+        lines += [f"person-{arm},{t},{states[t]},{actions[t]}" for t in range(rounds)]
+        if arm == 3:
+            seen = int(actions[:-1].sum()), int((1 - actions[:-1]).sum())
+    Path("log.csv").write_text("\n".join(lines) + "\n")
+    told = " ".join(call("log.csv").out.split())
+    counted = f"person-3 (good {seen[0]} of {seen[0]} times after a pull, 0 of {seen[1]} times otherwise)"
+    assert f"Outcomes improbable beside those of the others: {counted}. If all are alike" in told
+    assert "It does not say why" in told
+    (row,) = json.loads(call("log.csv", "--json").out)["improbable"]
+    assert (row["arm"], row["good_pulled"], row["pulled"], row["good_unpulled"]) == ("person-3", seen[0], seen[0], 0)
+
+
 def test_many_arms_are_cut_off_and_say_so(call: Any) -> None:
     write_log(150)
     answer = call("log.csv")
@@ -80,6 +98,7 @@ def test_json_has_the_numbers_of_the_library(call: Any) -> None:
     direct = fit(log, criterion=mf.Criterion(mf.Affine(), "systematic", 0.1, 0.8), budget=2, level=0.5, seed=7)
     assert told["arms"] == direct.rows()
     assert told["settings"] == direct.settings
+    assert told["improbable"] == []
     missing = told["log"].pop("missing")
     assert (missing["p_value"], missing["uneven"]) == (1.0, False)
     assert told["log"] == {

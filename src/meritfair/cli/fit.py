@@ -100,6 +100,7 @@ def fit(
     from meritfair.drifting import drift as find_drift
     from meritfair.fitting import check_estimate
     from meritfair.fitting import fit as estimate_arms
+    from meritfair.model.improbable import improbable
 
     predict, forbidden = options.names(features), options.names(never)
     check_estimate(estimate, predict)
@@ -122,6 +123,7 @@ def fit(
             "settings": found.settings,
             "log": _log_numbers(seen),
             "arms": found.rows(),
+            "improbable": improbable(seen.counts).rows(seen.arms),
             "sensitivity": None if found.sensitivity is None else found.sensitivity.to_dict(),
             **feature_numbers(found),
             **({} if changed is None else {"drift": changed.to_dict()}),
@@ -178,6 +180,7 @@ def _show(file: Path, log: StateLog, found: Fit, out: Path | None, changed: Drif
     _warn_of_missing(log)
     if found.sensitivity is not None:
         print_note(str(found.sensitivity), style="none")
+    _name_improbable(log)
     if changed is not None:
         _show_drift(changed)
 
@@ -238,6 +241,29 @@ def _gaps(log: StateLog) -> str:
     if bridged == log.gaps:
         return f"{gaps}, with known actions: used"
     return f"{gaps}, {bridged:,} with known actions: used; across the others nothing is counted"
+
+
+def _name_improbable(log: StateLog) -> None:
+    """Say whose outcomes are improbable beside those of the others, if anybody's are."""
+    from meritfair.model.improbable import improbable
+
+    found = improbable(log.counts)
+    rows = found.rows(log.arms)
+    if not rows:
+        return
+    named = ", ".join(
+        f"{row['arm']} (good {row['good_pulled']:,} of {row['pulled']:,} times after a pull, "
+        f"{row['good_unpulled']:,} of {row['unpulled']:,} times otherwise)"
+        for row in rows[:_MOST_ROWS]
+    )
+    print_note(
+        printable(
+            f"Outcomes improbable beside those of the others: {named}. If all are alike, anybody is named with a "
+            f"probability of at most {100 * found.alpha:g} %. It does not say why: they may differ from all others, or "
+            "states may have been entered or reported wrongly."
+        ),
+        style="yellow",
+    )
 
 
 def _warn_of_missing(log: StateLog) -> None:

@@ -11,6 +11,7 @@ from meritfair.core.language import _, current, ngettext
 from meritfair.effects.report import Effect
 from meritfair.effects.sensitivity import EffectSensitivity
 from meritfair.effects.sequence import LEAST
+from meritfair.model.improbable import FEWEST
 from meritfair.model.sensitivity import STEP, BenefitSensitivity
 from meritfair.programme.showing.report import ProgrammeReport
 from meritfair.programme.showing.steering import OVERRIDES, OVERRIDES_PART
@@ -279,7 +280,7 @@ def _counted(by: dict[str, int]) -> str:
 
 
 def data_words(report: ProgrammeReport) -> list[str]:
-    """Return what is missing, late or corrected."""
+    """Return what is missing, late, corrected or improbable."""
     said = [_missing(report)]
     if report.missing.uneven:
         said.append(
@@ -298,7 +299,34 @@ def data_words(report: ProgrammeReport) -> list[str]:
             number,
         )
         said.append(text.format(n=whole(number), names=_counted(report.happened.corrected_by)))
-    return said
+    return [*said, *improbable_words(report)]
+
+
+def good_of(good: int, outcomes: int) -> str:
+    """Return how many outcomes were good."""
+    return _("{good} of {n}").format(good=whole(good), n=whole(outcomes))
+
+
+def improbable_words(report: ProgrammeReport) -> list[str]:
+    """Return how many report outcomes that are improbable beside those of the others, without accusing anyone."""
+    found = report.improbable
+    number = len(found.order)
+    if len(found.log_evidence) < FEWEST:
+        return [_("There are too few people to say whose outcomes are improbable beside those of the others.")]
+    if not number:
+        return [_("Nobody's outcomes are improbable beside those of the others.")]
+    said = ngettext(
+        "The outcomes of {n} person of {everyone} are improbable beside those of the others. If all are alike, that "
+        "happens to anyone at all with a probability of {alpha} at most.",
+        "The outcomes of {n} people of {everyone} are improbable beside those of the others. If all are alike, that "
+        "happens to anyone at all with a probability of {alpha} at most.",
+        number,
+    ).format(n=whole(number), everyone=whole(len(found.log_evidence)), alpha=percent(found.alpha))
+    why = _(
+        "This does not say why: someone may really differ from all others, states may have been entered wrongly, or "
+        "reported wrongly. What people are due follows from these states, so find out how they came to be known."
+    )
+    return [said, why]
 
 
 def _missing(report: ProgrammeReport) -> str:

@@ -404,6 +404,9 @@ class AuditOut(BaseModel):
         description="Whether anyone could have steered the draws: `answer` is nothing, explain or not-chance, and "
         "`findings` are what needs an explanation, with rounds, time, who entered it and which reasons were given."
     )
+    improbable: dict[str, Any] = Field(
+        description="Whose outcomes are improbable beside those of the others: `people`, for auditors."
+    )
     waits: list[dict[str, Any]] = Field(description="Those that were least likely, for auditors; none for viewers.")
     words: dict[str, list[str]] = Field(description="All of it in plain words, by what they are about.")
 
