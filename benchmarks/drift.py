@@ -85,14 +85,14 @@ def _too_many(count: float, logs: int) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description="False alarms and power of meritfair fit --drift.")
     parser.add_argument("--logs", type=int, default=400)
-    parser.add_argument("--only", default="", help="only cases whose names begin like this")
+    parser.add_argument("--only", default="", help="only the programmes of this name")
     given = parser.parse_args()
     cases = [
         (population, name, replace(programme, population=population))
         for programmes in (UNCHANGED, CHANGED)
         for name, programme in programmes.items()
         for population in POPULATIONS
-        if name.startswith(given.only)
+        if given.only in ("", name)
     ]
     rows = []
     with progress_bar(len(cases)) as begin:

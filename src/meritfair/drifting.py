@@ -398,7 +398,7 @@ def _averaged(log_evidence: FloatArray, looks: IntArray) -> FloatArray:
     """Return the logarithm of the e-value after each look, from shape (..., looks, change times)."""
     there = np.tril(np.ones((len(looks), len(looks)), np.bool_))
     past = _log_sum(np.where(there, log_evidence, -np.inf), -1)
-    return np.logaddexp(past, np.log(_HORIZON / (looks + 1 + _HORIZON)))
+    return np.asarray(np.logaddexp(past, np.log(_HORIZON / (looks + 1 + _HORIZON))))
 
 
 def _reach(scores: FloatArray, variance: FloatArray, looks: IntArray, level: float) -> BoolArray:
