@@ -83,7 +83,7 @@ def test_groups_come_before_arms_and_those_wronged_are_flagged(unfair: Path, cal
     code, out, _ = call(unfair, "--group", "sex")
     assert code == 0
     assert out.startswith("The draws did not follow the stated exposures: the e-value passed 20 in round ")
-    assert out.index("sex ") < out.index("arm ")
+    assert out.index("\nsex ") < out.index("\narm ")
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line[:2] in ("f ", "m ")}
     assert (rows["f"][1], rows["f"][-1], rows["m"][-1]) == ("6", "less", "more")
     assert rows["f"][2] == "50.0"

@@ -176,8 +176,9 @@ def _certain(log: DrawLog) -> tuple[Violation, ...]:
 def _budget(log: DrawLog) -> Budget:
     drawn, stated = np.bincount(log.round, log.drawn), np.bincount(log.round, log.exposure)
     uneven, first = _uneven(log, drawn - stated)
-    due = (None, None) if log.due is None else _uneven(log, np.bincount(log.round, log.due) - stated)
-    return Budget(int(drawn.min()), int(drawn.max()), uneven, first, *due, *_variation(log, drawn - stated))
+    uneven_due, first_due = (None, None) if log.due is None else _uneven(log, np.bincount(log.round, log.due) - stated)
+    variation, error = _variation(log, drawn - stated)
+    return Budget(int(drawn.min()), int(drawn.max()), uneven, first, uneven_due, first_due, variation, error)
 
 
 def _variation(log: DrawLog, difference: AnyArray) -> tuple[float | None, float | None]:
