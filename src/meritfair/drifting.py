@@ -93,7 +93,7 @@ class Change(NamedTuple):
     points: float
 
     def __str__(self) -> str:
-        return f"{self.points:.2g} percentage points fewer good outcomes ({self.log_odds:.2f} in log-odds)"
+        return f"{self.points:.1f} percentage points fewer good outcomes ({self.log_odds:.2f} in log-odds)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -541,8 +541,8 @@ class _OneLook:
 def _draw_scores(sums: _Sums, rng: np.random.Generator) -> FloatArray:
     """Return draws of normal scores with these covariances, those for everything as the sums of the cells'."""
     values, vectors = np.linalg.eigh(sums.covariance[:4])
-    root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    cells = rng.standard_normal((4, _DRAWS, root.shape[-1])) @ root.swapaxes(1, 2)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.swapaxes(1, 2)  # whatever their signs
+    cells = rng.standard_normal((4, _DRAWS, root.shape[-1])) @ root
     return np.concatenate([cells, cells.sum(axis=0, keepdims=True)])
 
 

@@ -1,4 +1,4 @@
-"""Programmes whose people may change half way: three populations, none of which a prior of ours is made for."""
+"""Programmes whose people may change half way: three populations, of which our priors are made for the second alone."""
 
 from __future__ import annotations
 

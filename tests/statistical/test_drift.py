@@ -1,4 +1,4 @@
-"""Both tests of a change keep their level in populations no prior is made for, and find what they say they find.
+"""Both tests of a change keep their level, also among people no prior is made for, and find what they say they find.
 
 Seeds are fixed. All comparisons together reject a correct program with a probability below about 1e-4.
 """
