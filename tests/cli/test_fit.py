@@ -214,6 +214,24 @@ def test_states_missing_unevenly_are_warned_of(call: Any) -> None:
     assert told["bounds"][0] <= told["mean_benefit"] <= told["bounds"][1]
 
 
+def test_where_nothing_has_changed_it_says_what_would_have_been_found(call: Any) -> None:
+    states = (np.random.default_rng(2).random((30, 40)) < 0.6).astype(int)
+    rows = [f"p{i},{t + 1},{states[i, t]},0" for i in range(30) for t in range(40)]
+    Path("log.csv").write_text("arm,round,state,action\n" + "\n".join(rows))
+    answer = call("log.csv", "--drift")
+    shown = " ".join(answer.out.split())
+    assert "Has anything changed? No sign of a change in 39 rounds: e-value 0." in shown
+    assert "p-values allow for all five rows and all rounds, and are valid if it was decided beforehand" in shown
+    found = json.loads(call("log.csv", "--drift", "--json").out)["drift"]
+    size = found["findable"]
+    said = (
+        f"{size['points']:.1f} percentage points fewer good outcomes ({size['log_odds']:.2f} in log-odds) at any time"
+    )
+    assert f"would be found with a probability of 80 % from this size on: {said}" in shown
+    assert 0.2 < found["findable_at_one_look"]["log_odds"] < size["log_odds"] < 1
+    assert max(map(len, answer.out.splitlines())) <= 100
+
+
 def test_forgetting_and_drift(call: Any) -> None:
     rng = np.random.default_rng(1)
     good = np.where(np.arange(40) < 20, 0.8, 0.3)
@@ -223,9 +241,11 @@ def test_forgetting_and_drift(call: Any) -> None:
     shown = " ".join(call("log.csv", "--drift").out.split())
     assert "Has anything changed? Outcomes after any state and action no longer fit earlier ones since about" in shown
     assert "--forget 0.95 gives old outcomes less weight" in shown
+    assert "be found with a probability" not in shown
     told = json.loads(call("log.csv", "--drift", "--forget", "0.9", "--json").out)
     assert told["settings"]["forget"] == 0.9
     assert 19 <= int(told["drift"]["alarm"]) <= 23
+    assert told["drift"]["p_value"] < 0.001
     assert sum(row["seen"] for row in told["arms"]) < 30 * 10
     assert "each 0.9 of its worth a round later" in " ".join(call("log.csv", "--forget", "0.9").out.split())
     answer = call("log.csv", "--forget", "0")

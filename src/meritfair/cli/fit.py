@@ -81,7 +81,11 @@ def fit(
         ),
     ] = 1.0,
     drift: Annotated[
-        bool, options.flag("--drift", "Test whether outcomes have changed over the rounds, and say when.")
+        bool,
+        options.flag(
+            "--drift",
+            "Test whether outcomes have changed over the rounds, and say when: at any time, and for one look.",
+        ),
     ] = False,
     level: Annotated[float, options.number("--level", help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, options.whole("--seed", "-s", help="Seed of the draws behind the intervals.")] = 0,
@@ -114,7 +118,7 @@ def fit(
         how: Any = {"criterion": criterion, "budget": budget, "estimate": estimate, "level": level, "seed": seed}
         how |= {"forget": forget, "features": predict, "never": forbidden}
         found = estimate_arms(seen, **how, progress=begin("intervals"))
-        changed = find_drift(seen) if drift else None
+        changed = find_drift(seen, seed=seed) if drift else None
     files.save(out, found.save)
     files.plot(plot, found.plot)
     files.report(
@@ -187,15 +191,22 @@ def _show(file: Path, log: StateLog, found: Fit, out: Path | None, changed: Drif
 
 def _show_drift(found: Drift) -> None:
     """Show whether outcomes have changed, when, and where."""
-    columns = ["outcomes after", "number", "e-value", "likeliest\nchange", "good\nbefore", "good\nsince"]
-    rows = [[cell["after"], f"{cell['outcomes']:,}", f"{cell['e_value']:.2g}", *_change(cell)] for cell in found.cells]
+    columns = ["outcomes after", "number", "e-value", "p-value of\none look"]
+    columns += ["likeliest\nchange", "good\nbefore", "good\nsince"]
+    rows = [
+        [cell["after"], f"{cell['outcomes']:,}", f"{cell['e_value']:.2g}", f"{cell['p_value']:.2g}", *_change(cell)]
+        for cell in found.cells
+    ]
     say("")
     print_table(columns, rows, "Has anything changed? " + found.description[0].upper() + found.description[1:] + ".")
     print_note(
-        f"The e-value of all is {found.e_values[-1]:.2g}, at most {found.e_values.max():.2g}: there is an alarm once "
-        f"it reaches {1 / found.alpha:g}. Without a change that happens with a probability of about {found.alpha:g}, "
-        "however often one looks."
+        f"At any time: the e-value of all is {found.e_values[-1]:.2g}, at most {found.e_values.max():.2g}; there is an "
+        f"alarm once it reaches {1 / found.alpha:g}. Without a change that ever happens with a probability of about "
+        f"{found.alpha:g} at most, however often one looks. One look: p-values allow for all five rows and all rounds, "
+        "and are valid if it was decided beforehand to look now, and only now."
     )
+    if found.alarm is None:
+        print_note(found.power)
     if found.arms:
         print_note(printable(f"Changed by themselves: {', '.join(found.arms[:_MOST_ROWS])}."))
     if found.alarm is not None:
@@ -204,7 +215,7 @@ def _show_drift(found: Drift) -> None:
 
 def _change(cell: dict[str, Any]) -> list[str]:
     """Return since when outcomes differ, and how; nothing where there is no sign that they do."""
-    if cell["e_value"] < 1:
+    if cell["e_value"] < 1 and cell["p_value"] > 0.5:
         return ["", "", ""]
     shares = (cell[when] for when in ("before", "now"))
     return [cell["since"], *("" if math.isnan(share) else f"{100 * share:.0f} %" for share in shares)]

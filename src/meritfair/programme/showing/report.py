@@ -180,7 +180,7 @@ class ProgrammeReport:
             "verdict": self.verdict,
             **{name: vars(self)[name] for name in flat},
             "settings": self.settings.body(),
-            "evidence": self.audit.overall.values() | {"alpha": self.alpha},
+            "evidence": self.audit.overall.values() | {"alpha": self.alpha, "power": self.audit.power},
             "within_slack": self.within_slack,
             "total": self.total,
             "groups": self._groups(),

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from meritfair.auditing.report import in_two_digits
 from meritfair.core.arrays import FloatArray
 from meritfair.core.language import _, current, ngettext
 from meritfair.effects.report import Effect
@@ -174,7 +175,16 @@ def evidence_words(report: ProgrammeReport) -> list[str]:
         "to {need} with a probability of {alpha} at most, however often somebody looks. It is {now} now, and was "
         "{most} at most."
     ).format(need=need, alpha=percent(report.alpha), now=evidence(found.log_e), most=evidence(found.log_largest))
-    return [f"{said} {_flagged(report)}"]
+    return [f"{said} {_flagged(report)}", power_words(report)]
+
+
+def power_words(report: ProgrammeReport) -> str:
+    """Return how soon it would show that one person is drawn less often than the chances say."""
+    count = report.audit.rounds_until_found
+    if math.isinf(count):
+        return _("That one person is drawn a tenth less often than the chances say would never show.")
+    said = _("One person who is drawn a tenth less often than the chances say would show after about {rounds}.")
+    return said.format(rounds=rounds(in_two_digits(count)))
 
 
 def _flagged(report: ProgrammeReport) -> str:
