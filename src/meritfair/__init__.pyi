@@ -36,6 +36,8 @@ from meritfair.model.exposure import merit_share as merit_share
 from meritfair.model.feature_prior import FeaturePrior as FeaturePrior
 from meritfair.model.feature_prior import fit_feature_prior as fit_feature_prior
 from meritfair.model.features import Features as Features
+from meritfair.model.improbable import Improbable as Improbable
+from meritfair.model.improbable import improbable as improbable
 from meritfair.model.merit import Affine as Affine
 from meritfair.model.merit import CustomMerit as CustomMerit
 from meritfair.model.merit import Exponential as Exponential
@@ -64,6 +66,7 @@ from meritfair.policies.learner import Learner as Learner
 from meritfair.policies.merit_fair import MeritFair as MeritFair
 from meritfair.policies.optimal import Optimal as Optimal
 from meritfair.policies.prob_fair import ProbFair as ProbFair
+from meritfair.policies.registry import policy as policy
 from meritfair.policies.simple import NoAction as NoAction
 from meritfair.policies.simple import Random as Random
 from meritfair.policies.simple import RoundRobin as RoundRobin

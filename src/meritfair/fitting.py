@@ -27,6 +27,7 @@ from meritfair.core.seeding import fresh_seed
 from meritfair.core.tables import data_frame, rows_of, write_table
 from meritfair.core.texts import for_figure, several
 from meritfair.datasets.logs import StateLog
+from meritfair.datasets.missing import unseen_states
 from meritfair.model.arms import Arms
 from meritfair.model.benefit import benefit
 from meritfair.model.by_feature import by_feature, class_words
@@ -36,6 +37,7 @@ from meritfair.model.features import Features
 from meritfair.model.gaps import Gaps, fill, posterior
 from meritfair.model.merit import merit_from_settings
 from meritfair.model.posterior import Posterior, Prior, fit_prior
+from meritfair.model.sensitivity import BenefitSensitivity
 from meritfair.model.uncertainty import Assessment, assess
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ class Fit:
         All settings, the seed and the version, as plain values.
     feature_prior : FeaturePrior, or None
         Which of the features that may predict do, and how; None if none may.
+    sensitivity : BenefitSensitivity, or None
+        What next states that were not observed could change of the mean benefit; None for counts, and if all were.
     """
 
     arms: Arms
@@ -89,6 +93,7 @@ class Fit:
     classes: FloatArray | None
     settings: dict[str, Any]
     feature_prior: FeaturePrior | None = None
+    sensitivity: BenefitSensitivity | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -181,15 +186,16 @@ class Fit:
     def __repr__(self) -> str:
         return f"Fit({self.description})"
 
-    def table(self) -> list[dict[str, Any]]:
-        """Return a row for each arm: what was seen, the estimates, and the intervals, as plain values.
-
-        ``p01`` is the probability of a good next state from state 0 (bad) under action 1 (pull), as in files of arms.
-        """
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the `table` as rows of plain values."""
         return rows_of(self._columns())
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table as a pandas DataFrame; needs the extra ``lab``."""
+    def table(self) -> pd.DataFrame:
+        """Return a DataFrame with a row for each arm: what was seen, the estimates, and the intervals.
+
+        ``p01`` is the probability of a good next state from state 0 (bad) under action 1 (pull), as in files of arms.
+        It needs the extra ``lab``.
+        """
         return data_frame(self._columns())
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -288,7 +294,7 @@ def fit(
     >>> found = fit(log, budget=1)
     >>> found
     Fit(2 arms, 1 pulled at each step · 4 transitions · merit exponential:c=3 · design exact · 95 % intervals)
-    >>> [(row["arm"], row["seen"], row["pulled"], round(row["exposure"], 2)) for row in found.table()]
+    >>> [(row["arm"], row["seen"], row["pulled"], round(row["exposure"], 2)) for row in found.rows()]
     [('Ada', 3, 2, 0.6), ('Bo', 1, 0, 0.4)]
     """
     known, gaps, labels = _known(seen, names, check_forget(forget))
@@ -311,7 +317,8 @@ def fit(
     }
     settings |= {"features": predictors, "never": list(never)} if there.names else {}
     classes = after.weights if estimate == "pooled" else None
-    return Fit(arms, known, gaps, effective, after, found, classes, settings, feature_prior)
+    unseen = _sensitivity(seen, after)
+    return Fit(arms, known, gaps, effective, after, found, classes, settings, feature_prior, unseen)
 
 
 def check_estimate(estimate: str | None, features: Sequence[str]) -> str:
@@ -367,6 +374,14 @@ def _known(
     if seen.visits.ndim != 3:
         raise InputError(f"counts must have shape (N, 2, 2) for a fit, got {seen.visits.shape}")
     return seen, Gaps.none(), names
+
+
+def _sensitivity(seen: StateLog | Counts, after: Posterior) -> BenefitSensitivity | None:
+    """Return what next states that were not observed could change; None if it is not known of any."""
+    if not isinstance(seen, StateLog):
+        return None
+    visits, missing = unseen_states(seen)
+    return BenefitSensitivity(after.mean, visits, missing) if missing.any() else None
 
 
 def _draw(axes: Axes, found: Fit, what: str, order: IntArray, usual: float) -> None:

@@ -53,17 +53,37 @@ def test_fair_draws_are_said_to_be_compatible_first_of_all(fair: Path, call: Cal
     assert out.startswith("The draws are compatible with the stated exposures: e-value 0.")
     assert "20 would be needed at level 0.05" in flat(out)
     assert "12 arms, 400 rounds" in out
-    assert "rounds the exposures do not sum to the number drawn" in flat(out)
+    assert "do not sum" not in out  # as each was drawn by itself
+    assert "If each arm was drawn by itself, that is in order; --independent says so." in flat(out)
+    assert "One arm that is drawn a tenth less often than stated would show after about 5," in flat(out)
     assert "The 10 most suspicious of 12 arms:" in out
     assert out.count("patient") == 10
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_draws_by_ones_own_coin_are_in_order_and_a_fixed_number_is_not(fair: Path, tmp_path: Path, call: Call) -> None:
+    code, out, _ = call(fair, "--independent", "-g", "sex")
+    assert code == 0
+    assert "times as much as with independent draws (variance; 0.79 to 1.21 by chance), as it should." in flat(out)
+    told = json.loads(call(fair, "--independent", "--json")[1])
+    assert told["independent"] is True
+    assert 5000 < told["power"]["rounds"] < 6000
+    fixed = tmp_path / "fixed.csv"
+    rows = [f"p{k},{r},0.25,{int((k + r) % 4 == 0)}" for r in range(100) for k in range(12)]
+    fixed.write_text("arm,round,exposure,drawn\n" + "\n".join(rows))
+    assert "the arms were not drawn independently, so --independent is wrong here" in flat(
+        call(fixed, "--independent")[1]
+    )
+    code, _, err = call(fair, "--independent", "--fixed-budget")
+    assert code == 2
+    assert "give --independent or --fixed-budget" in flat(err)
 
 
 def test_groups_come_before_arms_and_those_wronged_are_flagged(unfair: Path, call: Call) -> None:
     code, out, _ = call(unfair, "--group", "sex")
     assert code == 0
     assert out.startswith("The draws did not follow the stated exposures: the e-value passed 20 in round ")
-    assert out.index("sex ") < out.index("arm ")
+    assert out.index("\nsex ") < out.index("\narm ")
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line[:2] in ("f ", "m ")}
     assert (rows["f"][1], rows["f"][-1], rows["m"][-1]) == ("6", "less", "more")
     assert rows["f"][2] == "50.0"

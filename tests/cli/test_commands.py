@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import meritfair as mf
+from meritfair.model.theory import saturation_margin
 
 QUICK = ["--episodes", "4", "--horizon", "10", "--runs", "2", "--seed", "1"]
 
@@ -37,6 +38,20 @@ def test_simulate_shows_a_table(call: Any) -> None:
     assert "6 arms, 2 pulled at each step" in answer.out
     for word in ("merit-fair", "optimal", "fairness", "longest", "merit exponential:c=3 · seed 1"):
         assert word in answer.out
+
+
+def test_what_a_run_that_ended_too_early_does_not_know_is_marked(call: Any) -> None:
+    # Nobody is pulled, so no episode has all (s, a): after 4 episodes t0 is at least 4, G at least 5.
+    cut = call("simulate", "-d", "synthetic", *QUICK, "-p", "none").out
+    assert "≥ 4   ≥ 5" in cut
+    assert "≥: a lower bound" in cut
+    known = call("simulate", "-d", "cpap", "--runs", "1", "--episodes", "300", "--seed", "1", "-p", "merit-fair").out
+    assert "≥" not in known
+    values = json.loads(call("theory", "-d", "synthetic", *QUICK[:4], "--seed", "1", "--json").out)["values"]
+    assert values["first_valid_episode_censored"] is values["coverage_gap_censored"] is True
+    shown = call("theory", "-d", "synthetic", *QUICK[:4], "--seed", "1").out
+    assert "≥ 4" in shown
+    assert "≥ 5" in shown
 
 
 def test_the_commands_numbers_are_those_of_the_library(call: Any) -> None:
@@ -176,6 +191,13 @@ def test_theory_before_the_assumption_holds_and_for_more_pulls(call: Any) -> Non
     assert "inf" in answer.out
     more = call("theory", "-d", "synthetic", "--authors", "-k", "2", "--episodes", "60", "--seed", "1")
     assert "proved for one pull" in more.out
+
+
+def test_theory_says_how_far_arms_are_from_saturation_where_exposures_follow_merit(call: Any) -> None:
+    arguments = ["theory", "-d", "synthetic", "-k", "2", "--episodes", "10", "--seed", "1", "--json"]
+    values = json.loads(call(*arguments, "--design", "exact").out)["values"]
+    assert values["saturation_margin"] == saturation_margin(mf.Exponential()(mf.datasets.synthetic(5, 1).benefit), 2)
+    assert json.loads(call(*arguments).out)["values"]["saturation_margin"] is None  # the sequential draw
 
 
 def test_catalogues(call: Any) -> None:

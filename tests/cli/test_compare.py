@@ -135,7 +135,7 @@ def test_who_others_are_held_against(call: Any) -> None:
     assert "Difference to none: share" in answer.words
     with Path("table.csv").open(newline="") as stream:
         row = next(csv.DictReader(stream))
-    expected = direct(["random"], against="none").table()[0]
+    expected = direct(["random"], against="none").rows()[0]
     assert row["against"] == "none"
     for name in ("difference", "difference_low", "difference_high", "difference_unpaired_low"):
         assert float(row[name]) == expected[name]
@@ -181,7 +181,7 @@ def test_rules_and_a_budget_that_changes(call: Any) -> None:
     told = json.loads(call(*arguments, "--json").out)
     rules, fair = mf.Rules(cooldown=1), mf.Criterion(design="exact")
     expected = direct(["whittle", "merit-fair"], budget=[3, 0], rules=rules, criterion=fair)
-    assert [row["good_state"] for row in told["policies"]] == [row["good_state"] for row in expected.table()]
+    assert [row["good_state"] for row in told["policies"]] == [row["good_state"] for row in expected.rows()]
     assert told["settings"]["problem"]["rules"] == rules.settings()
     answer = call(*arguments, "--out", "table.md")
     assert answer.words.startswith("6 arms, 3,0 pulled at steps in turn · cooldown 1 · 4 episodes of 30 steps")
@@ -247,7 +247,7 @@ def test_json_has_the_numbers_of_the_library(call: Any) -> None:
     found = direct(
         policies, criterion=mf.Criterion(mf.Affine()), confidence=mf.Confidence(delta=0.1), carry_states=True
     )
-    for row, there in zip(found.table(), told["policies"], strict=True):
+    for row, there in zip(found.rows(), told["policies"], strict=True):
         assert {name: value for name, value in row.items() if value == value} == {
             name: value for name, value in there.items() if value is not None
         }
@@ -273,7 +273,7 @@ def test_all_runs_on_one_instance(call: Any) -> None:
     answer = call(*QUICK, "--same-arms", "-p", "random", "--out", "table.csv")
     assert answer.code == 0
     one = mf.datasets.instances("cpap", 6, 1, seed=5)[0]
-    expected = compare(one, ["random"], budget=2, episodes=4, horizon=30, runs=3, seed=5).table()[0]
+    expected = compare(one, ["random"], budget=2, episodes=4, horizon=30, runs=3, seed=5).rows()[0]
     with Path("table.csv").open(newline="") as stream:
         assert float(next(csv.DictReader(stream))["good_state"]) == expected["good_state"]
 

@@ -129,3 +129,69 @@ def test_a_report_needs_its_extra(helped: Path, call: Call, monkeypatch: pytest.
     code, _, err = call(helped, "--html", "page.html")
     assert code == 2
     assert "--html needs the extra 'lab': pip install 'meritfair[lab]'" in err
+
+
+def write_sites(file: Path, *, column: bool = True) -> Path:
+    """Six sites of ten people for 30 weeks; each week two sites are drawn, and each site has weeks of its own."""
+    rng = np.random.default_rng(5)
+    state = rng.random(60) < 0.5
+    with file.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["arm", "round", "state", "action", "exposure", "mood", *["site"] * column])
+        for week in range(30):
+            drawn = np.isin(np.arange(60) % 6, rng.choice(6, 2, replace=False))
+            for k in range(60):
+                cells = [f"P{k}", week, int(state[k]), int(drawn[k]), 1 / 3, rng.integers(3)]
+                writer.writerow([*cells, *[f"site {k % 6}"] * column])
+            state = rng.random(60) < rng.uniform(0.2, 0.8, 6)[np.arange(60) % 6]
+    return file
+
+
+def test_sites_that_were_drawn_are_noticed_and_the_answer_is_typed(tmp_path: Path, call: Call) -> None:
+    file = write_sites(tmp_path / "log.csv")
+    _, out, _ = call(file)
+    assert "Warning: arms with the same site were always either all drawn or all not drawn (6 sets)." in flat(out)
+    assert "Name the column: --cluster site, in Python cluster='site'." in flat(out)
+    _, named, _ = call(file, "--cluster", "site")
+    assert "Warning" not in named
+    assert "Arms with the same site count as drawn together: 6 clusters, drawn 58 times and 116 times not." in flat(
+        named
+    )
+    wide, narrow = (json.loads(call(file, "--json", *more)[1]) for more in (["--cluster", "site"], []))
+    assert wide["settings"]["cluster"] == "site"
+    assert wide["effect"]["anytime_high"] - wide["effect"]["anytime_low"] > 1.5 * (
+        narrow["effect"]["anytime_high"] - narrow["effect"]["anytime_low"]
+    )
+    assert narrow["together"].startswith("arms with the same site")
+    assert wide["together"] is None
+
+
+def test_sites_are_noticed_if_no_column_names_them(tmp_path: Path, call: Call) -> None:
+    _, out, _ = call(write_sites(tmp_path / "log.csv", column=False))
+    assert "Warning: 60 arms were always drawn together with others, in 6 sets." in flat(out)
+    assert "Name the column that says who is drawn with whom: --cluster COLUMN" in flat(out)
+
+
+def test_a_cluster_that_is_no_column_is_refused(helped: Path, call: Call) -> None:
+    code, _, err = call(helped, "--cluster", "site")
+    assert code == 2
+    assert "line 1: lacks the column site" in flat(err)
+
+
+def test_what_was_not_seen_has_its_line_and_its_numbers(helped: Path, tmp_path: Path, call: Call) -> None:
+    assert "Not seen" not in call(helped)[1]
+    rng = np.random.default_rng(1)
+    with helped.open(newline="") as stream:
+        header, *rows = csv.reader(stream)
+    with (tmp_path / "missing.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows(
+            [header, *([*row[:2], "" if rng.random() < 0.2 else row[2], *row[3:]] for row in rows)]
+        )
+    page = tmp_path / "page.html"
+    _, out, _ = call(tmp_path / "missing.csv", "--html", page)
+    _, told, _ = call(tmp_path / "missing.csv", "--json")
+    known = json.loads(told)["sensitivity"]
+    assert f"Not seen: the next state of {known['missing']} of {known['rows']:,} arm-rounds" in flat(out)
+    assert f"With {100 * known['tipping']['worse']:.0f} points for both, it would no longer be clear" in flat(out)
+    assert known["tipping"]["better"] is None
+    assert "States that were not observed" in page.read_text(encoding="utf-8")

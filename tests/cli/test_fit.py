@@ -49,7 +49,7 @@ def test_a_table_for_people(call: Any) -> None:
     ):
         assert words in told
     rows = [line.split() for line in answer.out.splitlines() if line.startswith("person-")]
-    expected = sorted(fit(read_log("log.csv"), budget=2).table(), key=lambda row: -row["exposure"])
+    expected = sorted(fit(read_log("log.csv"), budget=2).rows(), key=lambda row: -row["exposure"])
     assert [row[0] for row in rows] == [row["arm"] for row in expected]
     for cells, row in zip(rows, expected, strict=True):
         assert [int(cells[1]), int(cells[2])] == [row["seen"], row["pulled"]]
@@ -57,6 +57,24 @@ def test_a_table_for_people(call: Any) -> None:
         numbers = [float(cell) for cell in cells[3:] if cell != "to"]
         np.testing.assert_allclose(numbers, [row[key] for key in keys], atol=0.0051)
     assert max(len(line.rstrip()) for line in answer.out.splitlines()) <= 80
+
+
+def test_outcomes_like_nobody_elses_are_named_and_nobody_is_accused(call: Any) -> None:
+    rng, rounds, seen = np.random.default_rng(2), 41, (0, 0)
+    lines = ["arm,round,state,action"]
+    for arm in range(15):
+        actions = rng.integers(0, 2, rounds)
+        states = np.append(0, actions[:-1]) if arm == 3 else rng.integers(0, 2, rounds)  # person-3: good after pulls
+        lines += [f"person-{arm},{t},{states[t]},{actions[t]}" for t in range(rounds)]
+        if arm == 3:
+            seen = int(actions[:-1].sum()), int((1 - actions[:-1]).sum())
+    Path("log.csv").write_text("\n".join(lines) + "\n")
+    told = " ".join(call("log.csv").out.split())
+    counted = f"person-3 (good {seen[0]} of {seen[0]} times after a pull, 0 of {seen[1]} times otherwise)"
+    assert f"Outcomes improbable beside those of the others: {counted}. If all are alike" in told
+    assert "It does not say why" in told
+    (row,) = json.loads(call("log.csv", "--json").out)["improbable"]
+    assert (row["arm"], row["good_pulled"], row["pulled"], row["good_unpulled"]) == ("person-3", seen[0], seen[0], 0)
 
 
 def test_many_arms_are_cut_off_and_say_so(call: Any) -> None:
@@ -78,8 +96,9 @@ def test_json_has_the_numbers_of_the_library(call: Any) -> None:
     told = json.loads(call("log.csv", *options, "--level", "0.5", "--seed", "7", "--json").out)
     log = read_log("log.csv")
     direct = fit(log, criterion=mf.Criterion(mf.Affine(), "systematic", 0.1, 0.8), budget=2, level=0.5, seed=7)
-    assert told["arms"] == direct.table()
+    assert told["arms"] == direct.rows()
     assert told["settings"] == direct.settings
+    assert told["improbable"] == []
     missing = told["log"].pop("missing")
     assert (missing["p_value"], missing["uneven"]) == (1.0, False)
     assert told["log"] == {
@@ -103,7 +122,7 @@ def test_results_and_figure_are_kept(call: Any) -> None:
     assert answer.code == 0
     assert "wrote people.parquet\nwrote people.png\n" in answer.out
     assert Path("people.png").read_bytes().startswith(b"\x89PNG")
-    assert pq.read_table("people.parquet").to_pylist() == fit(read_log("log.csv")).table()
+    assert pq.read_table("people.parquet").to_pylist() == fit(read_log("log.csv")).rows()
 
 
 def test_gaps_and_unseen_arms_are_told(call: Any) -> None:
@@ -188,6 +207,29 @@ def test_states_missing_unevenly_are_warned_of(call: Any) -> None:
     shown = " ".join(call("log.csv").out.split())
     assert "States are not missing evenly: 100 % after bad and not pulled" in shown
     assert "0 % after good and pulled" in shown
+    assert "Not seen: 100 of 280 next states (36 %)." in shown
+    assert "Whatever the unseen states were, it lies between" in shown
+    told = json.loads(call("log.csv", "--json").out)["sensitivity"]
+    assert sum(map(sum, told["missing"])) == 100
+    assert told["bounds"][0] <= told["mean_benefit"] <= told["bounds"][1]
+
+
+def test_where_nothing_has_changed_it_says_what_would_have_been_found(call: Any) -> None:
+    states = (np.random.default_rng(2).random((30, 40)) < 0.6).astype(int)
+    rows = [f"p{i},{t + 1},{states[i, t]},0" for i in range(30) for t in range(40)]
+    Path("log.csv").write_text("arm,round,state,action\n" + "\n".join(rows))
+    answer = call("log.csv", "--drift")
+    shown = " ".join(answer.out.split())
+    assert "Has anything changed? No sign of a change in 39 rounds: e-value 0." in shown
+    assert "p-values allow for all five rows and all rounds, and are valid if it was decided beforehand" in shown
+    found = json.loads(call("log.csv", "--drift", "--json").out)["drift"]
+    size = found["findable"]
+    said = (
+        f"{size['points']:.1f} percentage points fewer good outcomes ({size['log_odds']:.2f} in log-odds) at any time"
+    )
+    assert f"would be found with a probability of 80 % from this size on: {said}" in shown
+    assert 0.2 < found["findable_at_one_look"]["log_odds"] < size["log_odds"] < 1
+    assert max(map(len, answer.out.splitlines())) <= 100
 
 
 def test_forgetting_and_drift(call: Any) -> None:
@@ -199,9 +241,11 @@ def test_forgetting_and_drift(call: Any) -> None:
     shown = " ".join(call("log.csv", "--drift").out.split())
     assert "Has anything changed? Outcomes after any state and action no longer fit earlier ones since about" in shown
     assert "--forget 0.95 gives old outcomes less weight" in shown
+    assert "be found with a probability" not in shown
     told = json.loads(call("log.csv", "--drift", "--forget", "0.9", "--json").out)
     assert told["settings"]["forget"] == 0.9
     assert 19 <= int(told["drift"]["alarm"]) <= 23
+    assert told["drift"]["p_value"] < 0.001
     assert sum(row["seen"] for row in told["arms"]) < 30 * 10
     assert "each 0.9 of its worth a round later" in " ".join(call("log.csv", "--forget", "0.9").out.split())
     answer = call("log.csv", "--forget", "0")

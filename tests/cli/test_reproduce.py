@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from lab.made_up import FAILING, PLAIN, TINY
+from meritfair.lab import read_results
 from meritfair.reproduction import ARTEFACTS
 from meritfair.reproduction import reproduce as lab
 
@@ -27,7 +30,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_quick_look_ends_with_headline_and_path(command: Any) -> None:
     answer = command("reproduce", "--quick", "--only", "plain", "--workers", 1)
     assert answer.code == 0
-    assert "Quick look: 4 episodes and 3 runs" in answer.words
+    assert "Quick look: 3 runs instead of 30" in answer.words
     assert "Of 1 claim of the paper, 1 holds." in answer.words
     assert "Regret is 3." in answer.words
     assert answer.out.endswith("Report: paper-quick/report.html\n")
@@ -51,7 +54,22 @@ def test_json_for_a_script(command: Any) -> None:
     assert verdict["holds"] is True
     assert found["tasks"] == {"played": 1, "kept": 0, "failed": 0}
     assert found["left_out"] == {}
+    assert found["summary"] == ["Of 1 claim of the paper, 1 holds."]
+    assert found["sections"]["plain"]["note"] == "Quick look: 3 runs of 4 episodes; the full version has 30 of 10,000"
+    assert found["sections"]["plain"]["tables"]["plain-regret"]["headings"] == ["policy", "regret"]
     assert found["headlines"] == [found["sections"]["plain"]["headline"]]
+
+
+def test_a_spec_of_the_report_is_played_by_a_sweep_as_it_is_printed(command: Any) -> None:
+    command("reproduce", "--quick", "--only", "plain", "--workers", 1)
+    page = Path("paper-quick/report.html").read_text(encoding="utf-8")
+    (block,) = re.findall("<pre>(.*?)</pre>", page, re.DOTALL)
+    assert "authors = true" in block
+    Path("spec.toml").write_text(html.unescape(block), encoding="utf-8")
+    answer = command("sweep", "spec.toml", "--out", "results", "--workers", 1, "--json")
+    assert (answer.code, json.loads(answer.out)["played"]) == (0, 1)
+    (found,) = read_results("results").measures.values()
+    assert f"Regret is {found['fairness_regret'].mean:.2f}." in page
 
 
 def test_an_interrupt_says_how_to_go_on(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,8 @@
 A ``text`` block right after a ``python`` or ``sh`` block is its output. Words have to be equal, however lines are
 broken. A number may differ by `RELATIVE` if it has decimals, and not at all if it has none. What is different each time
 may be anything of its kind: a time with its unit, a version, a date. Anything else that is, or that a page leaves out,
-is ``…`` (or ``...``): alone it stands for any words, within a word for any letters.
+is ``…`` (or ``...``): alone it stands for any words, within a word for any letters. A ``text`` block elsewhere is part
+of what was recorded in a file, which a comment above it names.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 RELATIVE = 0.002
 
 _FENCE = re.compile(r"^(?P<fence>`{3,})(?P<language>[^\n`]*)\n(?P<code>.*?)^(?P=fence)[ ]*$", re.MULTILINE | re.DOTALL)
+_SOURCE = re.compile(r"<!-- output\n(?P<file>\S+)\n-->\n\Z")
 _UNITS = r"(?:ms|s|min|h|seconds?|minutes?|hours?)"
 _ANYTHING = {"…", "..."}
 _PIECE = re.compile(
@@ -76,6 +78,24 @@ def blocks(page: str) -> list[Block]:
     return found
 
 
+def strays(page: str) -> list[tuple[str, int, str]]:
+    """Return the ``text`` blocks that are output of no block: code, first line, and the file named above as the source.
+
+    ::
+
+        <!-- output
+        benchmarks/recorded/reproduce.txt
+        -->
+    """
+    shown = {block.shown_line for block in blocks(page)}
+    found = []
+    for language, code, line, start, _ in fences(page):
+        if language == "text" and line not in shown:
+            source = _SOURCE.search(page[:start])
+            found.append((code, line, source["file"] if source else ""))
+    return found
+
+
 def mismatch(shown: str, printed: str, first_line: int = 1) -> Mismatch | None:
     """Compare shown with printed output: where they begin to differ, or None if they agree."""
     wanted = [(number, word) for number, line in enumerate(shown.splitlines(), first_line) for word in _words(line)]
@@ -105,7 +125,8 @@ def mismatch(shown: str, printed: str, first_line: int = 1) -> Mismatch | None:
 
 
 def _words(line: str) -> list[str]:
-    line = re.sub(rf"(?<=\d)(?={_UNITS}\b)", " ", line)  # a unit is a word of its own, "4s" as "4 s"
+    line = re.sub(r"\d+ (?:h|min) (?=\d+ (?:min|s)\b)", "", line)  # "1 min 2 s" is a time as "4 s" is
+    line = re.sub(rf"(?<=\d) ?{_UNITS}\b", " s", line)  # any time agrees with any other, so units do
     return re.sub("─+", "─", line).split()
 
 

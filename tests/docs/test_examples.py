@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.printed import Block, blocks, located, mismatch
+from docs.printed import Block, blocks, located, mismatch, strays
 from meritfair.cli import main
 from meritfair.policies import registry
 from meritfair.programme import work
@@ -98,6 +98,7 @@ head 4f…, written on 2026-11-17T09:14:03Z by 3.13.1
     [
         ("12.4", "12.42"),  # within the tolerance
         ("0.3 s", "45 s"),
+        ("0.3 s", "1 min 2 s"),
         ("12 ms", "9ms"),
         ("2026-11-17T09:14:03Z", "2031-01-02T03:04:05Z"),
         ("3.13.1", "3.14.0"),
@@ -146,6 +147,22 @@ def test_an_ellipsis_stands_for_any_words() -> None:
 def test_output_belongs_to_the_block_before_it() -> None:
     page = "```sh\n./mf a\n```\n\n```text\n1\n```\n\nBut\n\n```text\n2\n```\n\n```python\nb\n```\n"
     assert blocks(page) == [Block("sh", "./mf a\n", 2, "1\n", 6), Block("python", "b\n", 16)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_no_output_is_left_out(page: Path) -> None:
+    for shown, line, source in strays(page.read_text(encoding="utf-8")):
+        where = f"{page.name}, line {line}"
+        assert source, f"{where}: this is output of nothing; move it below its block, or name a recorded file above it"
+        recorded = (ROOT / source).read_text(encoding="utf-8")
+        found = mismatch(f"…\n{shown}…", recorded, line - 1)
+        assert found is None, f"{where}: {source} has no such lines: {found}"
+
+
+def test_output_elsewhere_is_found() -> None:
+    page = "```sh\n./mf a\n```\n\n```text\n1\n```\n\nBut\n\n{}```text\n2\n```\n"
+    assert strays(page.format("")) == [("2\n", 12, "")]
+    assert strays(page.format("<!-- output\nrun.txt\n-->\n")) == [("2\n", 15, "run.txt")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

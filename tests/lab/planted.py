@@ -42,10 +42,11 @@ def check_whole(artefact: Artefact, found: Findings) -> None:
     for text in [
         found.caption,
         found.headline,
-        *(text for v in found.verdicts for text in (v.claim, v.where, v.found)),
+        *(text for v in found.verdicts for text in (v.claim, v.where, v.found, v.rule)),
     ]:
         assert text
         assert not re.search(r"\bnan\b|\binf\b|None|\{|\}|  ", text), text
+    assert all("hold" in verdict.rule for verdict in found.verdicts)
     assert len({verdict.claim for verdict in found.verdicts}) == len(found.verdicts)
     figure = artefact.draw(found.numbers)
     figure.draw_without_rendering()

@@ -110,7 +110,12 @@ def test_each_claim_fails_by_its_own_numbers(planted: dict[str, Any], fails: set
 def test_a_short_run_does_not_refute_what_is_said_of_learning() -> None:
     found = verdicts(OVER_TIME, QUICK, story(learned=0.9, regret=1.3))
     assert [found[k].holds for k in (LEARNED, REGRET)] == [None, None]
-    assert "the full version has 1,000" in found[LEARNED].found
+    assert "runs of 50 and 100 episodes, where the full version has 200 and 1,000" in found[LEARNED].found
+
+
+def test_a_short_run_refutes_that_accounts_stay_within_the_slack() -> None:
+    found = verdicts(OVER_TIME, QUICK, story(account=1.0 + 1e-6))
+    assert found[ACCOUNTS].holds is False
 
 
 def test_parts_of_the_gain_are_by_instances_unless_all_of_the_paper_are_played() -> None:

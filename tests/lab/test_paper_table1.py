@@ -20,7 +20,7 @@ from meritfair.reproduction import published
 from meritfair.reproduction.artefact import DATASETS, SIZES, Findings, Results, Scale, Verdict
 from meritfair.reproduction.bound import THEOREM_5_5, bounds, first_useful, make_bounds
 from meritfair.reproduction.published import ALPHA, COMPARISONS, Printed, could_be, make_cell, printed
-from meritfair.reproduction.table1 import TABLE_1
+from meritfair.reproduction.table1 import TABLE_1, Bounded, _factor
 
 pytestmark = pytest.mark.slow
 
@@ -45,11 +45,13 @@ def made_up(setting: Setting, runs: int, t0: FloatArray | float, G: FloatArray |
         "first_valid_episode_authors": t0,
         "coverage_gap": G,
         "coverage_gap_authors": G,
+        "coverage_gap_censored": 0.0,
         "largest_eta": 0.9,
         "largest_omega": 0.5,
         "fairness_regret": math.sqrt(setting.episodes),
         **others,
     }
+    numbers["first_valid_episode_censored"] = np.asarray(numbers["first_valid_episode"]) >= setting.episodes
     measures = {name: np.broadcast_to(np.asarray(value, float), (runs,)) for name, value in numbers.items()}
     curves = {"fairness_regret": np.tile(np.sqrt(episodes), (runs, 1))}
     return Outcome(setting, np.arange(runs), episodes, measures, curves, {})
@@ -208,7 +210,7 @@ def test_in_shorter_runs_only_a_t0_that_all_have_reached_is_compared() -> None:
     t0[3] = 1000.0
     outcome = made_up(setting, 30, t0, 8.0, first_valid_episode_authors=np.where(t0 == 1000, 200.0, t0))
     cell = make_cell(outcome, "t0", row, 0)
-    assert (cell.unreached, cell.fits(38)) == (1, None)
+    assert (cell.censored, cell.fits(38)) == (1, None)
     longer = dataclasses.replace(outcome, setting=dataclasses.replace(setting, episodes=20_000))
     assert make_cell(longer, "G", row, 0).fits(8) is None
 
@@ -221,8 +223,45 @@ def test_runs_that_never_get_to_t0_are_counted(scale: Scale, holds: bool | None)
     assert f"{15 * (scale.runs - 1)} of {15 * scale.runs} runs" in reached.found
     assert "1 of CPAP with N = 100" in reached.found
     assert "largest t0 reached is 50" in reached.found
-    assert found.tables[1].columns["t0_unreached"] == [1] * 15
+    assert found.tables[1].columns["t0_censored"] == [1] * 15
+    assert found.tables[1].columns["G_censored"] == [0] * 15
+    assert [row[3].startswith("≥ ") for row in found.tables[1].cells] == [True] * 15
+    assert not any(row[5].startswith("≥") for row in found.tables[1].cells)
     assert "not reached in 15 runs" in verdict(found, "t0 is mostly").found
+
+
+def test_g_of_runs_that_end_within_the_longest_wait_is_a_lower_bound() -> None:
+    found = table(crosswise, coverage_gap_censored=np.r_[1.0, np.zeros(29)])
+    assert [row[5].startswith("≥ ") for row in found.tables[1].cells] == [True] * 15
+    assert not any(row[3].startswith("≥") for row in found.tables[1].cells)
+    assert "15 runs ended within the longest wait" in verdict(found, "G gets larger").found
+    assert found.tables[1].columns["G_censored"] == [1] * 15
+
+
+@pytest.mark.parametrize(("t0", "holds"), [(30.0, None), (20.0, True)])
+def test_a_t0_that_some_runs_have_not_reached_is_never_called_low(t0: float, holds: bool | None) -> None:
+    # Both are below 40; the first is no more than the length of the run.
+    found = table(lambda row: {"t0": t0, "G": 5.0}, Scale(episodes=30, runs=10), first_valid_episode=t0)
+    assert verdict(found, "t0 remains low").holds is holds
+
+
+def test_bounds_say_only_what_they_know() -> None:
+    four, two = np.array([4.0, 3.9, 4.1]), np.array([2.0, 1.9, 2.1])
+    at_least, exact = Bounded(four, larger=True), Bounded(two)
+    assert (at_least.above(3), at_least.below(3), at_least.below(5), at_least.above(5)) == (True, False, None, None)
+    assert (exact.above(1), exact.below(3), exact.above(3), exact.below(1)) == (True, True, False, False)
+    at_most = exact.over(at_least)
+    assert (at_most.larger, at_most.smaller) == (False, True)
+    assert (at_most.below(1), at_most.above(1), at_most.above(0.1), at_most.below(0.1)) == (True, False, None, None)
+    assert at_least.over(at_least).text().startswith("~ 1.00")
+    assert at_least.over(at_least).below(5) is None
+
+
+def test_a_factor_over_sizes_is_a_lower_bound_if_the_largest_mean_is() -> None:
+    small, large = Bounded(np.array([2.0])), Bounded(np.array([8.0]), larger=True)
+    assert _factor([small, large]).text(0) == "≥ 4"
+    assert _factor([small._replace(larger=True), large]).text(0) == "~ 4"
+    assert _factor([small, large._replace(larger=False)]).text(0) == "4"
 
 
 def test_t0_that_is_always_reached() -> None:
@@ -383,6 +422,14 @@ def test_the_lemmas_limit_where_there_is_one(G: float, holds: bool) -> None:
     assert lemma.holds is holds
     assert "1/psi is 1.37" in lemma.found
     assert "c = 3 and 10" in lemma.found  # for which the limit is infinite
+
+
+def test_a_g_that_is_a_lower_bound_does_not_keep_the_lemma() -> None:
+    assert verdict(theorem(G=1.0, coverage_gap_censored=1.0), "In every G episodes").holds is None
+    found = theorem(G=2.0, coverage_gap_censored=1.0)
+    assert verdict(found, "In every G episodes").holds is False
+    assert {row[3] for row in found.tables[0].cells} == {"≥ 2.0 (2.0 to 2.0)"}
+    assert not any(row[2].startswith("≥") for row in found.tables[0].cells)
 
 
 def test_a_single_run_has_a_bound_but_no_intervals() -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import meritfair as mf
 from lab.made_up import TINY, Numbers, draw
 from meritfair.core.figures import Band
 from meritfair.lab.spec import Spec
 from meritfair.lab.spec_file import SpecFile
 from meritfair.reproduction import ARTEFACTS
-from meritfair.reproduction.artefact import Findings, PaperTable, Scale, Verdict
+from meritfair.reproduction.artefact import Artefact, Findings, PaperTable, Scale, Verdict
 from meritfair.reproduction.prose import count_verdicts, standing
 from meritfair.reproduction.report import (
     Report,
@@ -29,7 +31,7 @@ from meritfair.reproduction.report import (
     spec_text,
     write_report,
 )
-from meritfair.reproduction.reproduce import QUICK
+from meritfair.reproduction.reproduce import FULL, QUICK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,12 +49,14 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.words = ""
+        self.blocks: list[str] = []
         self.feed(text)
         self.close()
         assert not self.open
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        self.blocks += [""] * (tag == "pre")
         if tag not in EMPTY:
             self.open.append(tag)
 
@@ -60,6 +64,8 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
+        if self.open[-1:] == ["pre"]:
+            self.blocks[-1] += data
         if self.open[-1:] != ["style"]:
             self.words += f" {data}"
 
@@ -139,8 +145,33 @@ def test_a_section_without_a_figure_still_tells_its_caption() -> None:
 
 
 def test_a_quick_look_says_so_and_a_full_one_does_not() -> None:
-    assert "Quick look: 4 episodes and 3 runs" in page(scale=TINY).words
+    quick = page(section(note="Quick look: 3 runs of 4 episodes"), scale=TINY).words
+    assert "Quick look: 3 runs instead of 30, and shorter ones" in quick
+    assert "Quick look: 3 runs of 4 episodes." in quick
     assert "Quick look" not in page().words
+
+
+@pytest.mark.parametrize("artefact", ARTEFACTS, ids=lambda each: each.name)
+def test_what_a_part_says_of_its_length_is_what_its_specs_have(artefact: Artefact) -> None:
+    lengths = {
+        "appendix-a": ("100", "1,000"),
+        "appendix-a-slack": ("100", "1,000"),
+        "designs": ("100", "1,000"),
+        "pooled": ("50", "200"),
+        "over-time": ("50 and 100", "200 and 1,000"),
+    }
+    here, full = lengths.get(artefact.name, ("1,000", "10,000"))
+    assert artefact.note(QUICK) == f"Quick look: 10 runs of {here} episodes; the full version has 30 of {full}"
+    assert {f"{spec.episodes:,}" for spec in artefact.specs(QUICK)} == set(here.split(" and "))
+    assert artefact.note(FULL) == ""
+
+
+def test_each_claim_has_its_rule() -> None:
+    rule = Verdict("It grows.", "Section 6.3", True, "exponent 0.6", "It holds if the exponent is below 1.")
+    words = page(section(findings=Findings(None, verdicts=(rule,)))).words
+    assert "Found: exponent 0.6" in words
+    assert "Rule: It holds if the exponent is below 1." in words
+    assert "Rule:" not in page().words
 
 
 def test_what_is_missing_is_named() -> None:
@@ -182,12 +213,27 @@ def test_a_verdict_of_numpy_stands_as_one_of_python() -> None:
     assert standing(np.bool_(True)).words == "holds"  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [FULL, QUICK], ids=["full", "quick"])
 @pytest.mark.parametrize("artefact", ARTEFACTS, ids=lambda each: each.name)
-def test_specs_are_shown_as_files_that_can_be_read(artefact: object, tmp_path: Path) -> None:
-    for spec in artefact.specs(QUICK):  # type: ignore[attr-defined]
-        file = tmp_path / "spec.toml"
-        file.write_text(spec_text(spec))
-        assert SpecFile.read(file).spec == spec
+def test_specs_can_be_run_as_they_are_printed(artefact: Artefact, scale: Scale, tmp_path: Path) -> None:
+    specs = artefact.specs(scale)
+    printed = page(section(specs=specs)).blocks
+    assert len(printed) == len(specs)
+    for block, spec in zip(printed, specs, strict=True):
+        (tmp_path / "spec.toml").write_text(block, encoding="utf-8")
+        file = SpecFile.read(tmp_path / "spec.toml")
+        assert file.spec == spec
+        file.try_out(spec.settings())  # as `meritfair sweep` does before it plays
+
+
+def test_arms_of_the_authors_are_the_same_for_every_seed() -> None:
+    printed = spec_text(SPEC)
+    assert "seed = 0\nauthors = true  # their seed numbers 1, 2, …" in printed
+    other = replace(SPEC, seed=7).settings()[0].arms(range(2))
+    assert [arms.transitions.tolist() for arms in other] == [
+        mf.datasets.cpap(5, number, authors=True, budget=1, reseed=False).transitions.tolist() for number in (1, 2)
+    ]
 
 
 def test_a_figure_is_the_same_bytes_each_time_without_a_date(tmp_path: Path) -> None:

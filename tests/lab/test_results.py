@@ -78,6 +78,32 @@ def copy(folder: Path, tmp_path: Path) -> Path:
 # --- what is found -----------------------------------------------------------
 
 
+def test_t0_and_g_that_are_not_known_are_marked_in_every_table(folder: Path, tmp_path: Path) -> None:
+    # In 3 episodes of 20 steps with nobody pulled t0 is at least 3, and G at least 4, in every run.
+    found = read_results(folder)
+    for row in found.table():
+        if row["policy"] == "none":
+            assert (row["first_valid_episode"], row["coverage_gap"]) == (3, 4)
+            assert row["first_valid_episode_censored"] == row["coverage_gap_censored"] == 1
+    found.save(tmp_path / "found.md")
+    text = (tmp_path / "found.md").read_text()
+    assert "| ≥ 3 (3 to 3) | ≥ 4 (4 to 4) |" in text
+    assert "≥: a lower bound" in text
+    found.save(tmp_path / "found.csv")
+    with (tmp_path / "found.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert {row["coverage_gap_censored"] for row in rows if row["policy"] == "none"} == {"1.0"}
+
+
+def test_a_single_run_that_knows_its_g_is_not_marked(tmp_path: Path) -> None:
+    run(small(policies=("merit-fair",), episodes=300, horizon=200, runs=1), tmp_path)
+    found = read_results(tmp_path)
+    (row,) = found.table()
+    assert row["first_valid_episode_censored"] == row["coverage_gap_censored"] == 0
+    found.save(tmp_path / "found.md")
+    assert "≥" not in (tmp_path / "found.md").read_text()
+
+
 def test_measures_are_means_of_the_runs_with_the_intervals_of_simulate(folder: Path) -> None:
     found = read_results(folder)
     assert tuple(found.outcomes) == SPEC.settings()
@@ -90,7 +116,7 @@ def test_measures_are_means_of_the_runs_with_the_intervals_of_simulate(folder: P
 
 
 def test_a_table_has_settings_runs_and_measures(folder: Path) -> None:
-    rows = read_results(folder).table()
+    rows = read_results(folder).rows()
     assert list(rows[0])[:8] == [*("dataset", "n_arms", "budget", "policy", "merit", "episodes", "horizon", "design")]
     assert [(row["dataset"], row["n_arms"], row["policy"]) for row in rows[2:5]] == [
         *[("cpap", 6, "random"), ("cpap", 6, "none"), ("cpap:noise=0.2", 5, "random")]
@@ -99,9 +125,35 @@ def test_a_table_has_settings_runs_and_measures(folder: Path) -> None:
     assert all(row["good_state_low"] <= row["good_state"] <= row["good_state_high"] for row in rows)
 
 
+def test_tables_are_data_frames_of_settings_runs_or_curves(folder: Path) -> None:
+    found = read_results(folder)
+    settings, runs, curves = (found.table(what) for what in ("settings", "runs", "curves"))
+    assert str(settings.to_dict("records")) == str(found.rows())  # as text, as some numbers are NaN
+    assert (len(settings), len(runs)) == (len(found.outcomes), 12 * len(found.outcomes))
+    assert runs.equals(load(folder))
+    assert curves.equals(load(folder, curves=True))
+    with pytest.raises(mf.InputError, match="what must be one of settings, runs, curves, got 'arms'"):
+        found.table("arms")  # type: ignore[arg-type]
+
+
+def test_files_have_the_columns_that_are_asked_for(folder: Path, tmp_path: Path) -> None:
+    found = read_results(folder)
+    found.save(tmp_path / "table.csv", columns=["jain", "largest_eta"])
+    with (tmp_path / "table.csv").open(newline="") as stream:
+        kept = list(csv.DictReader(stream))
+    ends = ("", "_low", "_high")
+    assert list(kept[0])[-7:] == ["runs", *(name + end for name in ("jain", "largest_eta") for end in ends)]
+    found.save(tmp_path / "table.md", columns=["jain", "largest_eta"])
+    text = (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert "| policy | Jain | largest eta |\n" in text
+    for suffix in ("csv", "parquet", "md", "tex"):
+        with pytest.raises(mf.InputError, match="there is no column 'jian', did you mean 'jain'"):
+            found.save(tmp_path / f"other.{suffix}", columns=["jian"])
+
+
 def test_files_of_numbers_have_all_of_it(folder: Path, tmp_path: Path) -> None:
     found = read_results(folder)
-    rows = found.table()
+    rows = found.rows()
     found.save(tmp_path / "table.csv")
     with (tmp_path / "table.csv").open(newline="") as stream:
         kept = list(csv.DictReader(stream))
@@ -251,7 +303,7 @@ def test_a_sweep_of_which_nothing_is_done(tmp_path: Path) -> None:
     (tmp_path / "begun").mkdir()
     keep_manifest(tasks([SPEC]), tmp_path / "begun")
     found = read_results(tmp_path / "begun")
-    assert (found.outcomes, found.missing, found.table()) == ({}, 16, [])
+    assert (found.outcomes, found.missing, found.rows()) == ({}, 16, [])
     assert found.description == "no settings"
     with pytest.raises(mf.FileError, match="begun: has no results yet: 16 of 16 tasks are missing"):
         load(tmp_path / "begun")
@@ -266,7 +318,7 @@ def test_results_of_other_versions_can_be_read(folder: Path, monkeypatch: pytest
         monkeypatch.setattr(module, "versions", lambda: now)
     assert not Store(folder).path(tasks([SPEC])[0]).exists()  # today's shards would have other names
     found = read_results(folder)
-    np.testing.assert_equal(found.table(), before.table())  # also where there is no number
+    np.testing.assert_equal(found.rows(), before.rows())  # also where there is no number
     assert found.manifest.changed == {"numpy": (np.__version__, "99.0")}
     assert before.manifest.versions == found.manifest.versions
 
@@ -422,7 +474,7 @@ def test_accounts_rules_and_several_budgets_are_shown_where_there_are_any(tmp_pa
     assert found.shown[-2:] == ["largest_account", "worst_window"]
     assert "largest_account" not in read_results(folder).shown
     assert "· cooldown 1 ·" in found.description
-    rows = found.table()
+    rows = found.rows()
     assert [(row["budget"], row["budgets"], row["rules"]) for row in rows[1:3]] == [
         (2, "", "cooldown 1"),
         (2, "2,1", "cooldown 1"),

@@ -106,4 +106,4 @@ def test_some_settings_of_results(outcomes: dict[Setting, Outcome]) -> None:
     first, second, _ = SPEC.settings()
     missing = dataclasses.replace(first, delta=0.5)
     assert list(found.only([second, missing, first]).outcomes) == [second, first]
-    assert set(found.only([second]).to_frame()["policy"]) == {"none"}
+    assert set(found.only([second]).table()["policy"]) == {"none"}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import pickle
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import meritfair as mf
 from meritfair.lab.spec import Setting, Spec, SpecError
 from meritfair.lab.spec_file import _KEYS, SpecFile, read_spec
 from meritfair.lab.tasks import Task, tasks
+from meritfair.policies import Lottery, View
 
 SMALL: dict[str, Any] = {"datasets": ("cpap",), "sizes": ((5, 1),), "policies": ("random",), "episodes": 10}
 FILE = {"datasets": '"cpap"', "sizes": "[20, 4]", "policies": '"random"', "episodes": "100"}
@@ -79,7 +81,10 @@ def test_numbers_are_of_one_type_whatever_was_given() -> None:
         ({"seed": -1}, "seed must be at least 0, got -1"),
         ({"authors": 1}, "authors must be true or false, got 1"),
         ({"datasets": ()}, r"datasets must be a non-empty list of texts, got \(\)"),
-        ({"policies": ("random", 3)}, "policies: must be text, got 3"),
+        (
+            {"policies": ("random", 3)},
+            "policies: policy must be a Policy, .*, got 3",
+        ),
         ({"datasets": ({"name": "cpap"},)}, "datasets: must be text, got {'name': 'cpap'}"),
         ({"policies": ("random", "none", "random")}, "policies: 'random' is a duplicate"),
         ({"sizes": ((5, 1), (5, 6))}, "sizes: budget must be between 1 and the 5 arms, got 6"),
@@ -129,6 +134,52 @@ def test_arms_of_your_own_must_fit() -> None:
     kept = Setting(dataset="clinic@0123456789abcdef", n_arms=6, budget=2, policy="random", episodes=1)
     with pytest.raises(mf.InputError, match="the arms of clinic@0123456789abcdef are not here, only their checksum"):
         kept.arms(range(1))
+
+
+def even(view: View, weight: float = 1.0) -> Lottery:
+    return Lottery(np.full(view.n_arms, weight))
+
+
+@dataclass(frozen=True)
+class Even(mf.Policy):
+    name: ClassVar[str] = "even-class"
+    weights: tuple[float, ...] = ()
+
+    def plan(self, view: View) -> Lottery:
+        return Lottery(np.ones(view.n_arms))
+
+
+def test_functions_and_policies_become_text_and_travel_along() -> None:
+    given: Any = [even, mf.policy(even, weight=2.0), mf.MeritFair(estimate="mean"), "random", Even()]
+    spec = Spec(**SMALL | {"policies": given})
+    home = __name__ if "." in __name__ else "test_spec.py"  # a module of a package is imported, a file alone is sent
+    assert spec.policies == (
+        f"{home}:even",
+        f"{home}:even:weight=2",
+        "merit-fair:estimate=mean",
+        "random",
+        f"{home}:Even",
+    )
+    one, other, *_, last = pickle.loads(pickle.dumps(spec.settings()))
+    assert one.make_policy().settings() == {"weight": 1.0}
+    assert other.make_policy().settings() == {"weight": 2.0}
+    assert last.make_policy().name == "even-class"
+    assert other.play(range(2)).pulls.sum() == 2 * 10 * 200
+    assert dataclasses.replace(spec, runs=3).settings()[1].own_policy == other.own_policy
+    assert "own_policy" not in one.settings()
+    single: Any = even
+    assert Spec(**SMALL | {"policies": single}).policies == spec.policies[:1]
+
+
+def test_a_policy_that_is_no_text_is_refused() -> None:
+    for policy, message in (
+        (Even(weights=(1.0, 2.0)), "settings in a sweep must be such that they can be typed, got Even"),
+        (lambda view: even(view), "workers cannot make the policy '<lambda>'"),
+        (mf.Random, "policy must be a Policy"),
+    ):
+        with pytest.raises(SpecError, match=message) as raised:
+            Spec(**SMALL | {"policies": ("random", policy)})
+        assert (raised.value.key, raised.value.position) == ("policies", 1)
 
 
 def test_trying_out_says_what_cannot_be_played_where() -> None:
@@ -390,6 +441,29 @@ def test_files_that_are_no_specs(tmp_path: Path) -> None:
     (tmp_path / "empty.toml").write_text("")
     with pytest.raises(mf.FileError, match=r"empty.toml: lacks datasets and sizes and policies and episodes"):
         read_spec(tmp_path / "empty.toml")
+
+
+def test_files_of_policies_beside_the_spec(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "import numpy as np\nfrom meritfair.policies import Lottery\n"
+    source += "def even(view, weight=1.0):\n    return Lottery(np.full(view.n_arms, weight))\n"
+    (tmp_path / "mine.py").write_text(source)
+    path = write(policies='["random", "mine.py:even", {name = "mine.py:even", weight = 2}]').absolute()
+    monkeypatch.chdir("/")
+    spec = read_spec(path)
+    assert spec.policies == ("random", "mine.py:even", "mine.py:even:weight=2")
+    assert [each.own_policy and each.own_policy.text for each in spec.settings()] == [None, source, source]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.py").write_text(source + "# another\n")
+    monkeypatch.chdir(tmp_path)
+    for text, message in (
+        ('["mine.py:odd"]', "line 4: policies: mine.py: there is no policy 'odd': there are even"),
+        ('["random", "nine.py:even"]', "line 4: policies: nine.py: there is no such file"),
+        ('["mine.py:even", "other/mine.py:even:weight=2"]', "policies: there are two files of the name mine.py"),
+        ('"mine.py:even:wight=2"', "line 4: policies: mine.py:even has no setting 'wight', did you mean 'weight'?"),
+    ):
+        with pytest.raises(mf.FileError) as raised:
+            SpecFile.read(write(policies=text))
+        assert message in str(raised.value)
 
 
 def test_two_files_of_one_name_are_refused(write: Any) -> None:

@@ -32,7 +32,7 @@ from meritfair.lab.tasks import (
     tasks,
     versions,
 )
-from meritfair.policies import registry
+from meritfair.policies import own, registry
 
 SPEC = Spec(datasets=("synthetic", "cpap"), sizes=((5, 1), (6, 2)), policies=("merit-fair", "random"), episodes=8)
 SETTING = Setting(dataset="synthetic", n_arms=5, budget=2, policy="merit-fair", episodes=12, horizon=30)
@@ -356,3 +356,71 @@ Task(Setting(dataset="cpap", n_arms=5, budget=1, policy="mine", episodes=1), 0, 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
     wanted = "the policy 'mine' must be in a module with a file that workers can import, not in __main__"
     assert done.stderr.splitlines()[-1] == f"meritfair.core.errors.InputError: {wanted}"
+
+
+# ---- policies of your own, which travel with their tasks
+
+
+MINE = """
+import numpy as np
+from meritfair.policies import Lottery
+
+def alike(view, weight=1.0):
+    return Lottery(np.full(view.n_arms, weight))
+"""
+
+
+def own_task(folder: Path, source: str = MINE, settings: str = "") -> Task:
+    (folder / "mine.py").write_text(source)
+    policy = f"{folder}/mine.py:alike{settings}"
+    spec = Spec(datasets="cpap", sizes=(5, 1), policies=policy, episodes=2, horizon=5, runs=1)  # type: ignore[arg-type]
+    return tasks([spec])[0]
+
+
+def test_a_changed_file_is_another_task(tmp_path: Path) -> None:
+    task, same = own_task(tmp_path), own_task(tmp_path)
+    assert task.setting.policy == "mine.py:alike"  # wherever it is
+    assert task.versions["policy"].startswith("mine.py ")
+    assert task.key == same.key
+    assert own_task(tmp_path, MINE + "\n# changed\n").key != task.key
+    assert own_task(tmp_path, settings=":weight=2").key != task.key
+    (tmp_path / "elsewhere").mkdir()
+    assert own_task(tmp_path / "elsewhere").key == task.key
+
+
+@pytest.mark.slow
+def test_a_worker_needs_no_copy_of_the_file(tmp_path: Path) -> None:
+    task = own_task(tmp_path)
+    (tmp_path / "mine.py").unlink()
+    code = "import pickle, sys; from meritfair.lab.tasks import play_shard\n"
+    code += "sys.stdout.buffer.write(play_shard(*pickle.load(sys.stdin.buffer)))"
+    given = pickle.dumps((task, task.versions))
+    (tmp_path / "empty").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=given, capture_output=True, cwd=tmp_path / "empty", timeout=120, check=True
+    )
+    assert done.stdout == play_shard(task, task.versions)
+
+
+def test_a_worker_that_cannot_import_what_a_file_needs_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "only_here.py").write_text("weight = 1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    task = own_task(tmp_path, "import only_here\n" + MINE)
+    monkeypatch.delitem(sys.modules, "only_here")
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(tmp_path)])
+    own._run.cache_clear()
+    own._loaded.cache_clear()
+    with pytest.raises(TaskError, match=r"^mine.py, line 1: ModuleNotFoundError: No module named 'only_here'$"):
+        play_shard(task, task.versions)
+
+
+def test_a_failure_of_a_policy_in_a_file_says_where(tmp_path: Path) -> None:
+    task = own_task(tmp_path, MINE.replace("return", "1 / 0; return"))
+    with pytest.raises(TaskError, match=r"^ZeroDivisionError: division by zero \(mine.py, line 6\)$"):
+        play_shard(task, task.versions)
+
+
+def test_a_policy_in_a_file_that_is_not_here_can_be_read_about_and_not_played() -> None:
+    task = Task(dataclasses.replace(SETTING, policy="mine.py:alike"), 0, 1)
+    with pytest.raises(mf.InputError, match=r"the source of mine.py:alike is not here, only its name"):
+        task.setting.make_policy()

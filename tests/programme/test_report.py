@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,12 @@ from meritfair.programme import Outcomes, Part, People, Programme, Trial, rounds
 from meritfair.programme.ledger.lottery import ONE
 from meritfair.programme.records import Records, records
 from meritfair.programme.showing import report_sections as sections
+from meritfair.programme.showing.board import board_values, board_words
 from meritfair.programme.showing.happenings import Happenings, policy_words
 from meritfair.programme.showing.report import ProgrammeReport, report_of
 from meritfair.programme.showing.report_page import check_section, report_page, settings_section, write_report_page
 from meritfair.programme.showing.report_sections import MOST_PEOPLE
-from meritfair.programme.showing.report_words import effect_words, waits_words
+from meritfair.programme.showing.report_words import data_words, effect_words, learned_words, unseen_words, waits_words
 from meritfair.programme.showing.tallying import Standings
 from meritfair.programme.showing.trial_page import trial_sections
 from meritfair.programme.showing.trial_tables import wilson
@@ -317,6 +320,50 @@ def test_what_was_learned_and_whether_being_drawn_helps(url: str) -> None:
     assert [table.title for table in tables] == ["Overall", "By state before", "By group", "By time"]
 
 
+@pytest.mark.slow
+def test_what_states_that_are_not_known_could_change_always_stands_there(url: str) -> None:
+    made = clinic(url, people=40, budget=8)
+    made.transitions = np.tile([[[0.1, 0.8], [0.3, 0.95]]], (40, 1, 1))
+    for _ in range(12):
+        made.play(seen=0.7)
+    found = reported(made.programme)
+    assert found.effect is not None
+    known, (learned,) = found.effect.sensitivity, found.learned
+    assert known is not None
+    assert learned.sensitivity is not None
+    (line,) = unseen_words(found.effect)
+    assert line in sections.effect(found).paragraphs
+    assert f"The state after {known.missing} of {known.rows} rounds of a person" in line
+    assert f"With {100 * known.tipping['worse']:.0f} points for both, it would no longer be clear" in line
+    low, high = (f"{100 * end:+.0f}".replace("-", "−") for end in known.bounds)
+    assert f"the effect lies between {low} and {high}" in line
+    told, more = learned_words(found)
+    assert learned.sensitivity.mean_benefit() == pytest.approx(learned.everyone.mean)
+    assert f"The state after {learned.sensitivity.missing.sum()} of {learned.sensitivity.visits.sum()} rounds" in more
+    assert more in sections.learned(found).paragraphs
+    assert told != more
+    board = board_words(found)
+    assert board["effect_unseen"] == [line]
+    assert more in board["learned"]
+    assert json.loads(json.dumps(found.to_dict()))["effect"]["sensitivity"]["missing"] == known.missing
+    harms = replace(found.effect, sensitivity=replace(known, interval=(-0.1, -0.02)))
+    assert "it would no longer be clear that being drawn harms." in unseen_words(harms)[0]
+    unclear = replace(found.effect, sensitivity=replace(known, interval=(-0.1, 0.1)))
+    sure = replace(found.effect, sensitivity=replace(known, interval=(0.9, 0.95)))
+    assert "Even with 100 points for both, it would still be clear that being drawn helps." in unseen_words(sure)[0]
+    assert "It would be clear that being drawn helps if those drawn" in unseen_words(unclear)[0]
+    assert "It would be clear that being drawn harms if those drawn" in unseen_words(unclear)[0]
+
+
+def test_nothing_is_said_of_states_that_are_all_known(url: str) -> None:
+    made = clinic(url, people=12, budget=3)
+    for _ in range(3):
+        made.play()
+    found = reported(made.programme)
+    assert unseen_words(found.effect) == []
+    assert len(learned_words(found)) == len(found.learned)
+
+
 def test_too_early_to_say(url: str) -> None:
     calls = started(url)
     drawn = calls.draw().ids
@@ -534,3 +581,64 @@ def test_intervals_of_shares_are_those_of_statsmodels() -> None:
         share, low, high = wilson(good, number)
         assert share == good / number
         assert (low, high) == pytest.approx(proportion_confint(good, number, method="wilson"))
+
+
+# ---- improbable outcomes
+
+
+def lying(url: str, rounds: int = 20) -> Programme:
+    """Return a programme whose first person says "good" exactly after a call, as far as the state is seen."""
+    made = clinic(url, people=14, budget=5)
+    for _ in range(rounds):
+        choice = made.programme.draw(by="Ada")
+        actions = np.zeros(14, np.int64)
+        actions[[each.number for each in choice.people]] = 1
+        _, after = made.move(actions)
+        after = np.where(made.rng.random(14) < 0.9, after, -1)
+        after[0] = actions[0]
+        made.programme.report(Outcomes(made.ids, actions, after), by="Ada")
+        made.programme.close(by="Ada")
+    return made.programme
+
+
+def test_who_says_good_exactly_after_calls_is_listed_and_not_accused(url: str) -> None:
+    programme = lying(url)
+    found = reported(programme)
+    (row,) = found.improbable_people()
+    log = programme.log()
+    k = log.arms.index("p0")
+    assert row["number"] == 0
+    assert (row["pulled"], row["unpulled"]) == tuple(log.counts.visits[k].sum(axis=0)[::-1])
+    assert row["good_pulled"] == row["pulled"] > 0 == row["good_unpulled"]
+    assert found.to_dict()["improbable"]["people"] == [row]
+    text = " ".join(plain(each) for each in data_words(found))
+    assert "The outcomes of 1 person of 14 are improbable beside those of the others." in text
+    assert "probability of 5.0 % at most" in text
+    assert "This does not say why" in text
+    assert not re.search("lie|lying|cheat|fraud|manipul", text)
+    table = sections.data(found).tables[1]
+    assert [each[:3] for each in table.cells] == [
+        ["p0", f"{row['pulled']} of {row['pulled']}", f"0 of {row['unpulled']}"]
+    ]
+    assert len(sections.data(found, people=False).tables) == 1
+    words = board_words(found)
+    assert "improbable" in " ".join(words["data"])
+    assert not re.search(r"\bp0\b", json.dumps([words, board_values(found)]))
+
+
+def test_corrections_and_missing_states_count_in_what_is_improbable(url: str) -> None:
+    """Nothing is left to be improbable once the states of the person are corrected to be unknown."""
+    programme = lying(url, rounds=14)
+    assert reported(programme).improbable_people()
+    for number in range(1, 15):
+        unknown = Outcomes(["p0"], after=[-2], forgets=True)
+        programme.correct(unknown, round=number, reason="nobody saw it", by="Ada")
+    found = reported(programme)
+    assert not found.improbable_people()
+    assert "Nobody's outcomes are improbable" in " ".join(data_words(found))
+
+
+def test_of_few_people_none_is_said_to_be_improbable(url: str) -> None:
+    made = clinic(url, people=6, budget=2)
+    made.play()
+    assert "There are too few people" in " ".join(data_words(reported(made.programme)))

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import meritfair as mf
 from meritfair.core.arrays import AnyArray, FloatArray
-from meritfair.model.allocation import allocate, learning_cap
+from meritfair.model.allocation import Allocation, allocate, learning_cap
 from meritfair.model.draws import draw_exposures, joint_exposure
 
 EXACT = 1e-9
@@ -123,6 +123,80 @@ def test_the_bound_of_the_theory_is_nearly_reached() -> None:
     more = merit + 1e-3 * np.eye(1000)[0]
     moved = np.abs(allocate(more, 10).exposure - allocate(merit, 10).exposure).sum()
     assert moved > 0.99 * 2 * 10 / 1000 * 1e-3
+
+
+class Learnt(NamedTuple):
+    """True merits, estimates of them, and the caps under which an episode is played: what Section 4 is about."""
+
+    true: FloatArray
+    estimated: FloatArray
+    budget: int
+    floor: float
+    cap: FloatArray
+
+    def due(self, merit: FloatArray, cap: AnyArray | float = 1.0) -> Allocation:
+        return allocate(merit, self.budget, floor=self.floor, cap=cap)
+
+
+@st.composite
+def learnt(draw: st.DrawFn) -> Learnt:
+    """Draw fewer pulls than arms, merits within e^3, estimates that may be near, and visits that set caps.
+
+    The first arm may be where saturation begins, and errors may be against those who are saturated.
+    """
+    n_arms = draw(st.integers(2, 8))
+    budget = draw(st.integers(1, n_arms - 1))
+    numbers = hnp.arrays(np.float64, n_arms, elements=st.floats(-3, 3))
+    true, off = np.exp(draw(numbers)), draw(st.sampled_from([1.0, 0.1, 1e-2, 1e-4])) * draw(numbers)
+    if budget > 1 and draw(st.booleans()):
+        true[0] = true[1:].sum() / (budget - 1)  # lambda g = 1, if no other arm is saturated
+    floor = draw(st.sampled_from([0.0, 0.3])) * budget / n_arms
+    if draw(st.booleans()):
+        off = np.abs(off) * np.where(allocate(true, budget, floor=floor).saturated, -1, 1)
+    not_pulled = draw(hnp.arrays(np.int64, n_arms, elements=st.integers(0, 200))) ** draw(st.integers(1, 3))
+    return Learnt(true, true * np.exp(off), budget, floor, learning_cap(not_pulled, budget, floor, 1.0))
+
+
+@given(learnt())
+@settings(max_examples=300)
+def test_arms_at_their_cap_under_both_merits_move_nothing(case: Learnt) -> None:  # Lemma 1
+    before, after = case.due(case.true, case.cap), case.due(case.estimated, case.cap)
+    gamma = min(case.true.min(), case.estimated.min())
+    counts = ~(before.saturated & after.saturated)
+    errors = np.abs(case.true - case.estimated)[counts].sum()
+    moved = np.abs(before.exposure - after.exposure).sum()
+    assert moved <= 2 * case.budget / (len(case.true) * gamma) * errors + EXACT
+
+
+@given(learnt())
+@settings(max_examples=200)
+def test_lower_caps_move_just_what_they_cut_off_and_as_much_to_others(case: Learnt) -> None:  # Lemma 2
+    before = case.due(case.true).exposure
+    moved = np.abs(case.due(case.true, case.cap).exposure - before).sum()
+    assert abs(moved - 2 * np.maximum(0, before - case.cap).sum()) < EXACT
+
+
+@pytest.mark.slow
+@given(learnt())
+@settings(max_examples=500)
+def test_of_saturated_arms_only_what_they_lose_is_regret(case: Learnt) -> None:  # Lemma 4
+    fair, played = case.due(case.true), case.due(case.estimated, case.cap).exposure
+    n_arms, full = len(case.true), fair.saturated
+    assume((played[full] >= case.budget / n_arms).all() and (case.cap[~full] >= fair.exposure[~full]).all())
+    gamma = min(case.true.min(), case.estimated.min())
+    errors = np.abs(case.true - case.estimated)[~full].sum()
+    bound = 2 * (1 - played[full]).sum() + 2 * case.budget / (n_arms * gamma) * errors
+    assert np.abs(fair.exposure - played).sum() <= bound + EXACT
+
+
+@pytest.mark.slow
+@given(learnt())
+@settings(max_examples=500)
+def test_saturated_arms_lose_no_more_than_caps_or_relative_errors(case: Learnt) -> None:  # Lemma 5
+    fair, played = case.due(case.true), case.due(case.estimated, case.cap).exposure
+    relative, full = np.abs(case.true - case.estimated) / case.true, fair.saturated
+    most = np.maximum(1 - case.cap, relative + relative[~full].max())
+    assert (1 - played <= most + EXACT)[full].all()
 
 
 @given(cases(spread=20.0), st.data())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 KAPPA = 4.0
@@ -21,17 +21,23 @@ class Row(NamedTuple):
 
 
 class Used(NamedTuple):
-    """A row that is used, with its pseudo-outcome and the square that stands for its variance."""
+    """A row that is used, with its pseudo-outcome, how far it is from its prediction, and what competition adds."""
 
     arm: str
     round: int
     state: int
     drawn: int
     value: float
-    square: float
+    residual: float
+    factor: float
+
+    @property
+    def square(self) -> float:
+        """What stands for its variance, if it is drawn by itself."""
+        return self.residual**2 * self.factor
 
 
-def pseudo_outcomes(log: Iterable[Row]) -> list[Used]:
+def pseudo_outcomes(log: Iterable[Row], cluster: Mapping[str, str] | None = None) -> list[Used]:
     """Return the pseudo-outcomes of all rows that can be used, in order of rounds."""
     rows = {(row.arm, row.round): row for row in log}
     made = []
@@ -44,15 +50,38 @@ def pseudo_outcomes(log: Iterable[Row]) -> list[Used]:
         never, always = (_prediction(rows.values(), rows, row, action) for action in (0, 1))
         e, y = row.exposure, after.state
         residual = (y - always) / e if row.drawn else -(y - never) / (1 - e)
-        n = sum(1 for other in rows.values() if other.round == t and _in_draw(other))
-        made.append(Used(arm, t, row.state, row.drawn, always - never + residual, residual**2 * n / max(n - 1, 1)))
+        there = (other.arm for other in rows.values() if other.round == t and _in_draw(other))
+        n = len({(cluster or {}).get(other, other) for other in there})
+        factor = n / max(n - 1, 1)
+        made.append(Used(arm, t, row.state, row.drawn, always - never + residual, residual, factor))
     return made
 
 
-def estimate(used: Iterable[Used]) -> tuple[float, float]:
+def estimate(used: Iterable[Used], cluster: Mapping[str, str] | None = None) -> tuple[float, float]:
     """Return the mean of the pseudo-outcomes, and its standard error."""
     rows = list(used)
-    return sum(row.value for row in rows) / len(rows), math.sqrt(sum(row.square for row in rows)) / len(rows)
+    residuals: dict[tuple[str, int], float] = defaultdict(float)
+    factors = {row.round: row.factor for row in rows}
+    for row in rows:
+        residuals[(cluster or {}).get(row.arm, row.arm), row.round] += row.residual
+    variance = sum(total**2 * factors[t] for (_, t), total in residuals.items())
+    return sum(row.value for row in rows) / len(rows), math.sqrt(variance) / len(rows)
+
+
+def filled(log: Iterable[Row], drawn_is_good: bool) -> tuple[list[Row], int]:
+    """Return a log whose missing next states are known, and how many were missing.
+
+    The next state of a row is put into a row of its own arm and the next round, in which nobody is in a draw.
+    """
+    rows = {(row.arm, row.round): row for row in log}
+    last, number = max(t for _, t in rows), 0
+    for (arm, t), row in list(rows.items()):
+        after = rows.get((arm, t + 1))
+        if not _in_draw(row) or row.drawn is None or t == last or (after is not None and after.state is not None):
+            continue
+        number += 1
+        rows[arm, t + 1] = Row(arm, t + 1, int((row.drawn == 1) == drawn_is_good), None, None)
+    return list(rows.values()), number
 
 
 def _in_draw(row: Row) -> bool:

@@ -196,6 +196,7 @@ def simulate(
         "longest_wait": longest,
         "coverage_gap": metrics.coverage_gap(covered),
         "coverage_gap_authors": metrics.coverage_gap_authors(covered),
+        "coverage_gap_censored": metrics.coverage_gap_censored(covered),
     }
 
 

@@ -189,3 +189,8 @@ def longest_gap(covered: list[list[bool]]) -> int:
             missed = 0 if ok else missed + 1
             longest = max(longest, missed)
     return longest + 1
+
+
+def longest_gap_is_open(covered: list[list[bool]]) -> bool:
+    """Whether G is a lower bound: one more episode that covers nobody makes it longer."""
+    return longest_gap([*covered, [False] * len(covered[0])]) > longest_gap(covered) > 1

@@ -6,7 +6,7 @@ too, as with slack. Nothing here is used by the package.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -37,6 +37,13 @@ class Settings:
         How much of what happens in a round is the same for all arms, from 0 to 1.
     slack : float
         If above 0, a learner of meritfair with this slack says who is pulled, with the exposures that it states.
+    lasting : float
+        How much of what is shared is still there a round later, from 0 to 1.
+    sites : int
+        If above 0, `budget` whole sites of that many are drawn, all with one chance; arm i is of site i modulo `sites`,
+        and what is shared in a round is shared by the arms of a site alone.
+    one_by_one : bool
+        Arms are drawn, not whole sites, also where there are sites.
     """
 
     n_arms: int = 20
@@ -49,17 +56,26 @@ class Settings:
     replan: int = 1
     shared: float = 0.0
     slack: float = 0.0
+    lasting: float = 0.0
+    sites: int = 0
+    one_by_one: bool = False
+
+    @property
+    def site(self) -> IntArray:
+        """Which site each arm is of; all of one, if there are no sites."""
+        return np.arange(self.n_arms) % max(1, self.sites)
 
 
 @dataclass(frozen=True)
 class Programme:
-    """What happened, each of shape (rounds, arms), and the effect of a pull in each arm-round."""
+    """What happened, each of shape (rounds, arms), the effect of a pull in each arm-round, and the site of each arm."""
 
     states: IntArray
     drawn: BoolArray
     exposure: FloatArray
     effect: FloatArray
     seen: BoolArray
+    site: IntArray
 
     def log(self, state: int | None = None) -> mf.StateLog:
         """Return the log; with a state, that of draws in which only arms in this state took part."""
@@ -71,7 +87,13 @@ class Programme:
             np.where(self.seen, self.states, -1).ravel(),
             np.r_[self.drawn.ravel(), np.full(N, -1)],
             exposure=np.r_[chances.ravel(), np.full(N, np.nan)],
+            features={"site": [f"site {k + 1}" for k in np.tile(self.site, T + 1)]},
         )
+
+    def mean_effect(self) -> float:
+        """Return the mean effect over all arm-rounds that were left to chance with a known state, seen after or not."""
+        known = self.seen[:-1] & (self.exposure > 0) & (self.exposure < 1)
+        return float(self.effect[known].mean())
 
     def truth(self, state: int | None = None) -> FloatArray:
         """Return the mean effect over all arm-rounds up to each round that can be used; NaN before the first."""
@@ -83,6 +105,37 @@ class Programme:
         with np.errstate(invalid="ignore"):
             mean = np.cumsum((self.effect * used).sum(axis=1)) / rows
         return np.asarray(mean[used.any(axis=1)])
+
+
+def silenced(programme: Programme, chances: FloatArray, rng: np.random.Generator) -> Programme:
+    """Return the programme in which states are missing because of what they are.
+
+    `chances[a, y]` is the probability that the next state is not observed if the draw was a and that state is y.
+    """
+    missing = rng.random(programme.drawn.shape) < np.asarray(chances)[programme.drawn.astype(int), programme.states[1:]]
+    return replace(programme, seen=np.vstack([np.ones((1, missing.shape[1]), bool), ~missing]))
+
+
+def unseen_shift(programme: Programme) -> float:
+    """Return by how much the effect is off because those who were not seen differ from those who were.
+
+    By the definition: for each state and draw, the share of good next states of those who were not seen less that of
+    those who were, times the part of the mean that they make up, all with weights of 1 over the probability.
+    """
+    T = len(programme.drawn)
+    known = programme.seen[:-1] & (programme.exposure > 0) & (programme.exposure < 1)
+    after, seen = programme.states[1:], programme.seen[1:]
+    chance = np.where(programme.drawn, programme.exposure, 1 - programme.exposure)
+    weight = known / np.where(known, chance, 1.0)
+    total = 0.0
+    for state in (0, 1):
+        for drawn in (0, 1):
+            here = weight * ((programme.states[:T] == state) & (programme.drawn == drawn))
+            lost, found = here * ~seen, here * seen
+            if lost.sum() > 0 and found.sum() > 0:
+                differ = (lost * after).sum() / lost.sum() - (found * after).sum() / found.sum()
+                total += (2 * drawn - 1) * lost.sum() / known.sum() * differ
+    return float(total)
 
 
 def make_arms(settings: Settings, rng: np.random.Generator) -> FloatArray:
@@ -98,15 +151,21 @@ def play(settings: Settings, rng: np.random.Generator) -> Programme:
     P, everyone = make_arms(settings, rng), np.arange(N)
     states, drawn, exposure, effect = np.zeros((T + 1, N), np.int64), np.zeros((T, N), bool), *np.zeros((2, T, N))
     states[0] = rng.random(N) < 0.5
-    chooser = Live(settings, rng) if settings.slack else ByMerit(settings, rng)
+    chooser, coins = _chooser(settings, rng), Coins(settings, rng)
     for t in range(T):
         s = states[t]
         exposure[t], drawn[t] = chooser.choose(s)
         action = drawn[t].astype(int)
-        states[t + 1] = _coins(settings, rng) < P[everyone, s, action]
+        states[t + 1] = coins.toss() < P[everyone, s, action]
         effect[t] = P[everyone, s, 1] - P[everyone, s, 0]
         chooser.observe(s, action, states[t + 1])
-    return Programme(states, drawn, exposure, effect, rng.random(states.shape) >= settings.missing)
+    return Programme(states, drawn, exposure, effect, rng.random(states.shape) >= settings.missing, settings.site)
+
+
+def _chooser(settings: Settings, rng: np.random.Generator) -> ByMerit | Live | BySite:
+    if settings.sites and not settings.one_by_one:
+        return BySite(settings, rng)
+    return Live(settings, rng) if settings.slack else ByMerit(settings, rng)
 
 
 class ByMerit:
@@ -149,12 +208,36 @@ class Live:
         self.learner.observe(states, actions, outcomes)
 
 
-def _coins(settings: Settings, rng: np.random.Generator) -> FloatArray:
-    """Return uniform numbers of all arms; those of one round depend on each other if something is shared."""
-    if not settings.shared:
-        return rng.random(settings.n_arms)
-    own, common = rng.normal(size=settings.n_arms), rng.normal()
-    return np.asarray(ndtr(np.sqrt(1 - settings.shared) * own + np.sqrt(settings.shared) * common))
+class BySite:
+    """Draws whole sites, all with one chance."""
+
+    def __init__(self, settings: Settings, rng: np.random.Generator) -> None:
+        self.settings, self.rng = settings, rng
+
+    def choose(self, states: IntArray) -> tuple[FloatArray, BoolArray]:
+        sites, number = self.settings.sites, self.settings.budget
+        drawn = np.isin(self.settings.site, self.rng.choice(sites, number, replace=False))
+        return np.full(len(states), number / sites), drawn
+
+    def observe(self, states: IntArray, actions: IntArray, outcomes: IntArray) -> None:
+        """Learn nothing."""
+
+
+class Coins:
+    """Uniform numbers of all arms; those of one round, or one site, depend on each other if something is shared."""
+
+    def __init__(self, settings: Settings, rng: np.random.Generator) -> None:
+        self.settings, self.rng, self.common = settings, rng, np.zeros(0)
+
+    def toss(self) -> FloatArray:
+        settings = self.settings
+        if not settings.shared:
+            return self.rng.random(settings.n_arms)
+        own, fresh = self.rng.normal(size=settings.n_arms), self.rng.normal(size=max(1, settings.sites))
+        kept = settings.lasting if len(self.common) else 0.0
+        self.common = np.sqrt(1 - kept**2) * fresh + (kept * self.common if kept else 0.0)
+        shared = self.common[settings.site]
+        return np.asarray(ndtr(np.sqrt(1 - settings.shared) * own + np.sqrt(settings.shared) * shared))
 
 
 def _draw(merit: FloatArray, chances: FloatArray, settings: Settings, rng: np.random.Generator) -> BoolArray:

@@ -132,7 +132,7 @@ def given_of(
     """Return what is given at a step, (runs, N)."""
     low = np.where(free, np.clip(account + due - slack, 0, 1), 0.0)
     high = np.where(free, np.clip(account + due + slack, 0, 1), 0.0)
-    least, most, may = (x.sum(axis=1, keepdims=True) for x in (low, high, free))
+    least, most = (x.sum(axis=1, keepdims=True) for x in (low, high))
 
     def of(scale: FloatArray) -> FloatArray:
         return np.clip(1 / (1 + np.exp(-np.clip(log_odds + scale, -700, 700))), low, high)
@@ -140,9 +140,11 @@ def given_of(
     edge = np.full((len(due), 1), 700.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         between = of(bisected(lambda x: of(x).sum(axis=1, keepdims=True), -edge, edge, number + 0.0 * edge))
-        less = np.where(least > 0, low * (number / least), 0.0)
-        more = np.where(may > most, high + (number - most) / (may - most) * (free - high), high)
-    return np.where(least >= number, less, np.where(most <= number, more, between))
+        after, wide = np.where(free, account + due, -np.inf), np.full((len(due), 1), np.abs(account).max() + 2.0)
+        level = bisected(
+            lambda x: np.clip(after + x, 0, 1).sum(axis=1, keepdims=True), -wide, wide, number + 0.0 * wide
+        )
+    return np.where((least <= number) & (number <= most), between, np.clip(after + level, 0, 1))
 
 
 def play(it: Programme, runs: int, steps: int, seed: int, shuffles: int = 64) -> Outcome:

@@ -13,13 +13,13 @@ import pytest
 from scipy import stats
 
 import meritfair as mf
-from meritfair.auditing import Audit, DrawLog, audit
+from meritfair.auditing import Audit, DrawLog, audit, evidence
 from meritfair.core.arrays import AnyArray, FloatArray, IntArray
 
 pytestmark = pytest.mark.slow
 
 ALPHA = 1e-4
-COMPARISONS = 10
+COMPARISONS = 14
 LEVEL = ALPHA / COMPARISONS
 N, K = 20, 4
 MERIT = np.exp(np.linspace(-1, 1, N))
@@ -208,3 +208,45 @@ def test_with_many_arms_a_fixed_budget_shows_the_disadvantaged_group_sooner() ->
     assert np.flatnonzero(fixed.flagged).tolist() == [0]
     assert not plain.flagged.any()
     assert fixed.low[0] > plain.low[0]
+
+
+def test_independent_draws_pass_at_the_stated_level_and_fixed_numbers_are_not_bet_on_so() -> None:
+    # The bets on groups assume independence: draws of all at once, or none, are what must not be audited so.
+    level, logs, rounds, group = 0.2, 200, 100, np.arange(8) % 2
+    rng = np.random.default_rng(14)
+    alarms = wrong_alarms = 0
+    for _ in range(logs):
+        exposure = rng.uniform(0.05, 0.6, 8)
+        drawn = rng.random((rounds, 8)) < exposure
+        alarms += audit(make_log(exposure, drawn, group), level, independent=True).overall.violated
+        together = np.repeat(rng.random((rounds, 1)) < 0.3, 8, axis=1)
+        wrong_alarms += audit(make_log(np.full(8, 0.3), together, group), level, independent=True).overall.violated
+    assert not too_many(alarms, logs, level)
+    assert too_many(wrong_alarms, logs, level)
+
+
+def test_groups_of_independent_draws_are_tested_more_powerfully() -> None:
+    # One of two groups of 100 people in a trial of an app is drawn a twelfth less often than stated.
+    rng, group = np.random.default_rng(15), np.arange(200) % 2
+    chance = np.where(group == 0, 0.275, 0.3)
+    log = make_log(np.full(200, 0.3), rng.random((120, 200)) < chance, group)
+    plain, independent = audit(log).groups, audit(log, independent=True).groups
+    assert plain is not None
+    assert independent is not None
+    assert independent.flagged.tolist() == [True, False]
+    assert not plain.flagged.any()
+    assert 0 < independent.low[0] < 0.025 < independent.high[0]
+
+
+def test_one_who_is_drawn_a_tenth_less_often_shows_after_about_as_many_rounds_as_said() -> None:
+    # Medians of 60 first rounds have a standard error of about a tenth: within a third of what is said.
+    rng, exposure, rounds = np.random.default_rng(16), np.full(3, 0.6), 4000
+    said = audit(make_log(exposure, rng.random((50, 3)) < exposure)).rounds_until_found
+    assert said < rounds / 3
+    found = []
+    for _ in range(60):
+        drawn = rng.random((rounds, 3)) < exposure * np.array([0.9, 1, 1])
+        history = evidence.histories(make_log(exposure, drawn), np.tile(np.arange(3), rounds))
+        log_e = evidence.log_evidence(history, lambda: None)[:rounds] + math.log(0.75 / 3 / 2)
+        found.append(int(np.argmax(log_e >= math.log(20))) + 1 if (log_e >= math.log(20)).any() else rounds)
+    assert 2 / 3 < np.median(found) / said < 4 / 3

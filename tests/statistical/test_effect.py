@@ -18,12 +18,12 @@ from scipy import stats
 import meritfair as mf
 from meritfair.core.arrays import BoolArray, FloatArray
 from meritfair.effects import Effect, EffectTable
-from reference.programmes import Programme, Settings, play
+from reference.programmes import Programme, Settings, play, silenced, unseen_shift
 
 pytestmark = pytest.mark.slow
 
 ALPHA = 1e-4
-COMPARISONS = 12
+COMPARISONS = 20
 LEVEL = ALPHA / COMPARISONS
 PROGRAMMES = 400
 KINDS = {
@@ -31,6 +31,15 @@ KINDS = {
     "timed": Settings(rounds=25, design="systematic", timed=3.0),
     "sequential, no effect": Settings(rounds=25, design="sequential", replan=5, helps=False),
     "timed, no effect": Settings(rounds=25, design="systematic", timed=3.0, helps=False),
+}
+
+SITES = {
+    "2 sites": Settings(n_arms=60, rounds=30, sites=2, budget=1, shared=0.3, helps=False),
+    "8 sites, lasting": Settings(n_arms=64, rounds=30, sites=8, budget=2, shared=0.3, lasting=0.8, helps=True),
+}
+SILENT = {
+    "not helped": (Settings(n_arms=60, budget=18, rounds=30), [[0.31, 0.31], [0.5, 0.1]]),
+    "opposite": (Settings(n_arms=60, budget=18, rounds=30, helps=False), [[0.1, 0.5], [0.335, 0.1]]),
 }
 
 
@@ -110,3 +119,71 @@ def test_estimates_are_unbiased_and_the_plain_difference_is_not() -> None:
     assert abs(z_estimate) < bound < abs(z_plain)
     errors = np.sqrt(np.mean([each.overall.standard_error[0] ** 2 for each in found(kind)]))
     assert errors == pytest.approx(estimates.std(ddof=1), rel=0.25)
+
+
+@lru_cache
+def of_sites(kind: str) -> list[Programme]:
+    return [play(SITES[kind], np.random.default_rng([4, seed])) for seed in range(PROGRAMMES)]
+
+
+def misses_of_sites(kind: str, cluster: str | None) -> int:
+    """In how many programmes the anytime interval ever missed the truth."""
+    misses = 0
+    for programme in of_sites(kind):
+        course = mf.effect(programme.log(), cluster=cluster).rounds
+        misses += bool(outside(course.anytime_low, course.anytime_high, programme.truth()).any())
+    return misses
+
+
+@pytest.mark.parametrize("kind", SITES)
+def test_the_interval_holds_where_whole_sites_are_drawn_if_that_is_said(kind: str) -> None:
+    assert not too_many(misses_of_sites(kind, "site"), 0.05)
+
+
+@pytest.mark.parametrize("kind", SITES)
+def test_sites_that_are_taken_for_people_are_caught(kind: str) -> None:
+    assert too_many(misses_of_sites(kind, None), 0.05)
+
+
+@lru_cache
+def of_silent(kind: str) -> list[tuple[Programme, Effect]]:
+    settings, chances = SILENT[kind]
+    made = []
+    for seed in range(PROGRAMMES):
+        rng = np.random.default_rng([5, seed])
+        programme = silenced(play(settings, rng), np.array(chances), rng)
+        made.append((programme, mf.effect(programme.log())))
+    return made
+
+
+@pytest.mark.parametrize("kind", SILENT)
+def test_the_interval_moved_by_as_much_as_those_not_seen_differed_holds(kind: str) -> None:
+    as_it_is = moved = 0
+    for programme, each in of_silent(kind):
+        (low, high), truth, off = each.interval, programme.mean_effect(), unseen_shift(programme)
+        as_it_is += not low <= truth <= high
+        moved += not low + off <= truth <= high + off
+    assert too_many(as_it_is, 0.05)
+    assert not too_many(moved, 0.05)
+
+
+@pytest.mark.parametrize("kind", SILENT)
+def test_the_outer_bounds_hold_whatever_is_missing_and_why(kind: str) -> None:
+    misses = 0
+    for programme, each in of_silent(kind):
+        assert each.sensitivity is not None
+        low, high = each.sensitivity.outer
+        misses += not low <= programme.mean_effect() <= high
+    assert not too_many(misses, 0.05)
+
+
+def test_an_effect_that_is_none_tips_before_those_not_seen_differ_as_much_as_they_did() -> None:
+    """Of all that are called an effect, hardly any bears the difference that there was."""
+    bear = called = 0
+    for programme, each in of_silent("opposite"):
+        assert each.sensitivity is not None
+        if each.interval[0] > 0:
+            called += 1
+            bear += each.sensitivity.tipping["worse"] > -unseen_shift(programme) / each.sensitivity.weight.sum()
+    assert called > PROGRAMMES / 2
+    assert not too_many(bear, 0.05)

@@ -101,9 +101,44 @@ def test_rules_win_over_slack() -> None:
     rested = given_exposure(due, [0.5, 0.5, -0.5, -0.5], due, 0.5, 2, np.array([False, False, True, True]))
     np.testing.assert_allclose(rested, [0, 0, 1, 1])  # the budget is spent on those who may be pulled
     owed = given_exposure(due, [3.0, 3.0, 3.0, 1.0], due, 0.5, 2)  # owed more than can be given
-    np.testing.assert_allclose(owed, [0.5, 0.5, 0.5, 0.5])
+    np.testing.assert_allclose(owed, [2 / 3, 2 / 3, 2 / 3, 0])  # who is owed most comes first
     nobody = given_exposure(due, np.zeros(4), due, 0.5, 2, np.zeros(4, bool))
     np.testing.assert_array_equal(nobody, 0)
+
+
+def test_learning_gives_way_before_the_slack_does() -> None:
+    due, account = np.array([0.2, 0.2, 0.6]), np.array([0.5, 0.5, -1.0])
+    free, least = np.array([True, True, False]), np.array([0.19, 0.19, 0.0])
+    given_now = given_exposure(due, account, due, 0.6, 1, free, least)  # low by slack: 0.1 each; to learn: 0.19
+    np.testing.assert_allclose(given_now, [0.5, 0.5, 0])
+    due, account = np.array([0.8, 0.8, 0.4]), np.array([0.5, -0.5, 0.0])
+    given_now = given_exposure(due, account, due, 0.5, 1, np.array([True, True, False]), [0.7, 0.7, 0.0])
+    np.testing.assert_allclose(given_now, [0.8 + 0.0, 0.2, 0])  # the first must have 0.8, so learning gets 0.2 of 0.7
+
+
+@given(seed=st.integers(0, 10**6), slack=st.sampled_from([0.0, 0.5, 2.0]))
+@settings(max_examples=200, deadline=None)
+def test_accounts_beyond_the_slack_end_at_one_level(seed: int, slack: float) -> None:
+    """So no other exposures bring one closer without another one going farther; docs/theory.md has the proof."""
+    rng = np.random.default_rng(seed)
+    n, budget = 8, int(rng.integers(1, 5))
+    due, free = shares(rng, n, budget), rng.random(n) < 0.6
+    account = rng.uniform(-1, 1, n) * (slack + 1.5)
+    found = given_exposure(due + 0.01, account, due, slack, budget, free)
+    after, number = account + due - found, min(budget, int(free.sum()))
+    least, most = (np.clip(account + due - bound, 0, 1)[free].sum() for bound in (slack, -slack))
+    inside = free & (found > 1e-9) & (found < 1 - 1e-9)
+    if least > number:
+        level = after[inside].max(initial=-np.inf)
+        np.testing.assert_allclose(after[inside], level, atol=1e-9)
+        assert level >= slack - 1e-9 or not inside.any()
+    elif most < number:
+        level = after[inside].min(initial=np.inf)
+        np.testing.assert_allclose(after[inside], level, atol=1e-9)
+        assert level <= -slack + 1e-9 or not inside.any()
+    else:
+        held = np.clip(account + due - slack, 0, 1) - 1e-9, np.clip(account + due + slack, 0, 1) + 1e-9
+        assert np.all((found >= held[0])[free] & (found <= held[1])[free])
 
 
 @pytest.mark.parametrize(

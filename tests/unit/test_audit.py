@@ -107,20 +107,97 @@ def test_a_fixed_budget_bounds_what_a_group_can_get() -> None:
         assert table.e_value[1] == pytest.approx(expected, rel=1e-9)
 
 
-def direction_evidence(rows: Sequence[Row]) -> float:
-    """The average over bets on what earlier rounds say of each arm, in plain loops."""
+def test_independent_draws_of_a_group_are_bet_on_one_after_another() -> None:
+    rows = ragged_rows()
+    report = audit(make_log(rows, grouped=True), independent=True)
+    assert report.groups is not None
+    for k, name in enumerate(report.groups.names):
+        history = [(e, x) for _, _, e, x, group in rows if group == name]
+        assert report.groups.e_value[k] == pytest.approx(report.groups.stake[k] * odds_ratio_evidence(history))
+        ends = [n for n in range(1, len(rows) + 1) if n == len(rows) or rows[n][0] != rows[n - 1][0]]  # of rounds
+        after = [[(e, x) for _, _, e, x, group in rows[:n] if group == name] for n in ends]
+        largest = max(odds_ratio_evidence(part) for part in after if part)
+        assert report.groups.largest[k] == pytest.approx(report.groups.stake[k] * largest)
+    plain = audit(make_log(rows, grouped=True))
+    assert report.arms.log_e == pytest.approx(plain.arms.log_e)
+    assert report.arms.low == pytest.approx(plain.arms.low)
+
+
+def test_an_interval_of_a_group_of_independent_draws_is_that_of_one_arm_with_all_of_them() -> None:
+    rng = np.random.default_rng(3)
+    drawn = (rng.random((50, 4)) < 0.3).astype(int)
+    rows = [(r, f"{k}", 0.3, int(drawn[r, k]), "all") for r in range(50) for k in range(4)]
+    table = audit(make_log(rows, grouped=True), independent=True).groups
+    alone = [(4 * r + int(name), "one", e, x, "all") for r, name, e, x, _ in rows]
+    same = audit(make_log(alone)).arms
+    assert table is not None
+    assert (table.low[0], table.high[0]) == pytest.approx((same.low[0], same.high[0]))
+
+
+def test_whether_draws_look_independent() -> None:
+    rng = np.random.default_rng(4)
+    exposure = rng.uniform(0.1, 0.6, (200, 10))
+    coins = (rng.random((200, 10)) < exposure).astype(int)
+    together = np.repeat((rng.random((200, 1)) < 0.3).astype(int), 10, axis=1)
+
+    def budget(drawn: AnyArray, stated: AnyArray) -> Any:
+        rows = [(r, str(k), float(stated[r, k]), int(drawn[r, k]), "") for r, k in np.ndindex(drawn.shape)]
+        return audit(make_log(rows)).budget
+
+    found = budget(coins, exposure)
+    spread = (coins - exposure).sum(axis=1)
+    assert found.variation == pytest.approx((spread**2).sum() / (exposure * (1 - exposure)).sum())
+    assert found.as_independent
+    assert not budget(together, np.full((200, 10), 0.3)).as_independent
+    fixed = budget(np.tile(np.arange(10) < 3, (200, 1)), np.full((200, 10), 0.3))
+    assert (fixed.variation, fixed.as_independent) == (pytest.approx(0), False)
+    assert not budget(coins[:3], exposure[:3]).as_independent  # too few rounds to tell
+    assert budget(np.ones((5, 2)), np.ones((5, 2))).variation is None
+
+
+def test_the_error_of_the_variation_is_its_standard_deviation() -> None:
+    """By 400 logs of 30 rounds: the ratio of two standard deviations is within 15 % (four standard errors)."""
+    rng = np.random.default_rng(5)
+    exposure = np.array([0.1, 0.5, 0.7, 0.05])
+    drawn = rng.random((400, 30, 4)) < exposure
+    variation = ((drawn - exposure).sum(axis=2) ** 2).sum(axis=1) / (30 * (exposure * (1 - exposure)).sum())
+    rows = [(r, str(k), float(exposure[k]), int(drawn[0, r, k]), "") for r in range(30) for k in range(4)]
+    error = audit(make_log(rows)).budget.variation_error
+    assert error is not None
+    assert variation.std() / error == pytest.approx(1, abs=0.15)
+
+
+def test_when_one_who_is_drawn_a_tenth_less_often_would_show() -> None:
+    rows = [(r, name, 0.4, (r + k) % 2, "") for r in range(20) for k, name in enumerate("abc")]
+    report = audit(make_log(rows))
+    need = report.rounds_until_found
+    grows = []
+    for theta in SHIFTS:
+        up, down = math.exp(theta) / (0.6 + 0.4 * math.exp(theta)), 1 / (0.6 + 0.4 * math.exp(theta))
+        grows.append(0.36 * math.log(up) + 0.64 * math.log(down))
+    e_value = report.arms.stake[0] * np.mean(np.exp(need * np.array(grows)))
+    assert e_value == pytest.approx(20, rel=1e-6)
+    assert report.power == {"less_often": 0.1, "rounds": need}
+    never = audit(make_log([(r, "a", 0.0, 0, "") for r in range(5)]))
+    assert never.rounds_until_found == math.inf
+    assert never.power["rounds"] is None
+
+
+def direction_evidence(rows: Sequence[Row], independent: bool) -> float:
+    """The average over bets on what earlier rounds say of each arm, made at once or one by one, in plain loops."""
     total = 0.0
     for q, only_up in product((4.0, 32.0, 256.0, 2048.0), (False, True)):
         money, residual, variance = 1.0, dict.fromkeys("abcde", 0.0), dict.fromkeys("abcde", 0.0)
         for r in sorted({row[0] for row in rows}):
-            gain = loss = 0.0
+            gain, loss, one_by_one = 0.0, 0.0, 1.0
             now = [(arm, e, x) for when, arm, e, x, _ in rows if when == r]
             for arm, e, x in now:
                 s = residual[arm] / (variance[arm] + q)
                 s = max(0.0, s) if only_up else s
-                gain += s * (x - e)
-                loss += s * e if s > 0 else -s * (1 - e)
-            money *= 1 + gain / (1 + loss)
+                most = s * e if s > 0 else -s * (1 - e)
+                gain, loss = gain + s * (x - e), loss + most
+                one_by_one *= 1 + s * (x - e) / (1 + most)
+            money *= one_by_one if independent else 1 + gain / (1 + loss)
             for arm, e, x in now:
                 residual[arm] += x - e
                 variance[arm] += e * (1 - e)
@@ -128,13 +205,14 @@ def direction_evidence(rows: Sequence[Row]) -> float:
     return total
 
 
+@pytest.mark.parametrize("independent", [False, True])
 @pytest.mark.parametrize("grouped", [False, True])
-def test_the_overall_evidence_is_the_average_of_its_kinds(grouped: bool) -> None:
+def test_the_overall_evidence_is_the_average_of_its_kinds(grouped: bool, independent: bool) -> None:
     rows = ragged_rows(seed=4)
-    report = audit(make_log(rows, grouped))
+    report = audit(make_log(rows, grouped), independent=independent)
     kinds = 3 if grouped else 2
     tables = [report.arms, *([] if report.groups is None else [report.groups])]
-    money = direction_evidence(rows) / kinds
+    money = direction_evidence(rows, independent) / kinds
     for table in tables:
         money += table.e_value.sum() + (1 / kinds - table.stake.sum())  # with what is not staked
     assert report.overall.e_value == pytest.approx(money, rel=1e-9)
@@ -379,7 +457,7 @@ def test_bounds_of_a_group_that_outgrows_its_first_round_are_wide_not_wrong() ->
 def test_facts_about_the_budget() -> None:
     rows: list[Row] = [(1, "a", 0.5, 1, ""), (1, "b", 0.5, 0, ""), (2, "a", 0.5, 1, ""), (2, "b", 0.5, 1, "")]
     rows += [(3, "a", 0.333, 0, ""), (3, "b", 0.333, 1, ""), (3, "c", 0.333, 0, "")]  # rounded, but meant to be 1
-    assert audit(make_log(rows)).budget == (1, 2, 1, 2, None, None)
+    assert audit(make_log(rows)).budget[:6] == (1, 2, 1, 2, None, None)
 
 
 def test_a_verdict_in_words() -> None:
@@ -437,6 +515,8 @@ def test_what_is_not_a_log_is_refused(log: Any) -> None:
 def test_a_flag_is_true_or_false() -> None:
     with pytest.raises(InputError, match="fixed_budget must be true or false, got 'no'"):
         audit(DrawLog([1], ["a"], [0.5], [1]), fixed_budget="no")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="with independent draws the number drawn is not fixed: give independent or f"):
+        audit(DrawLog([1], ["a"], [0.5], [1]), fixed_budget=True, independent=True)
 
 
 @pytest.mark.parametrize(
@@ -605,12 +685,12 @@ def test_tables_are_saved_with_the_groups_beside_them(tmp_path: Path) -> None:
 def test_tables_are_also_data_frames() -> None:
     report = audit(make_log(ragged_rows(), grouped=True))
     assert report.groups is not None
-    assert report.to_frame().to_dict("list") == report.arms.columns("arm")
-    assert report.to_frame("groups").to_dict("list") == report.groups.columns("group")
+    assert report.table().to_dict("list") == report.arms.columns("arm")
+    assert report.table("groups").to_dict("list") == report.groups.columns("group")
     with pytest.raises(InputError, match="there is no table of groups"):
-        audit(make_log(ragged_rows())).to_frame("groups")
+        audit(make_log(ragged_rows())).table("groups")
     with pytest.raises(InputError, match="what must be one of arms, groups, got 'people'"):
-        report.to_frame("people")  # type: ignore[arg-type]
+        report.table("people")  # type: ignore[arg-type]
 
 
 def labels(axes: Any) -> list[str]:

@@ -251,6 +251,57 @@ def test_the_first_process_compiles_and_says_so_once_and_the_next_does_neither(t
     assert machine_code(tmp_path) == kept
 
 
+SPEC = """
+datasets = "cpap"
+sizes = [5, 1]
+policies = ["merit-fair", "whittle", "merit-fair:slack=1,design=exact"]
+episodes = 2
+runs = 12
+exposure_regret = true
+"""
+ARMS_AND_LENGTH = ["-d", "cpap", "-n", "5", "--episodes", "2", "--horizon", "5", "--runs", "2", "--seed", "1"]
+POLICIES = ["-p", "merit-fair", "-p", "whittle", "-p", "merit-fair:design=exact,slack=1"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["simulate", *ARMS_AND_LENGTH, *POLICIES, "--exposure-regret"],
+        ["compare", *ARMS_AND_LENGTH, *POLICIES],
+        ["sweep", "spec.toml", "--out", "found", "--workers", "2"],
+        ["reproduce", "--quick", "--only", "pooled", "--workers", "2"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_command_says_once_that_it_compiles(command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text(SPEC)
+    run = [sys.executable, "-m", "meritfair", *command]
+    how: dict[str, Any] = {"capture_output": True, "text": True, "cwd": tmp_path, "timeout": 600, "check": True}
+    cold = subprocess.run(run, env=environment(NUMBA_CACHE_DIR=tmp_path / "kept"), **how)
+    assert cold.stderr.count("compiling") == 1, cold.stderr
+    assert f"{MESSAGE} for this machine, once for this version: 10 to 40 seconds ...\n" in cold.stderr
+    kept = machine_code(tmp_path / "kept")
+    assert kept
+    again = [*run, "--force"] if command[0] in ("sweep", "reproduce") else run
+    assert "compiling" not in subprocess.run(again, env=environment(NUMBA_CACHE_DIR=tmp_path / "kept"), **how).stderr
+    assert machine_code(tmp_path / "kept") == kept
+
+
+@pytest.mark.slow
+def test_a_part_that_was_not_used_before_is_not_said_to_be_once(tmp_path: Path) -> None:
+    tell(SMALL, NUMBA_CACHE_DIR=tmp_path)
+    _, message = tell(WHOLE, NUMBA_CACHE_DIR=tmp_path)
+    assert message == "meritfair: compiling a part of the engine that was not used before: some seconds ...\n"
+
+
+@pytest.mark.slow
+def test_a_process_that_works_for_another_leaves_it_to_that(tmp_path: Path) -> None:
+    told, silence = tell(SMALL, NUMBA_CACHE_DIR=tmp_path, MERITFAIR_WORKER="1")
+    assert silence == ""
+    assert machine_code(Path(told["cache"]))
+
+
 @pytest.mark.slow
 def test_nothing_is_said_where_nothing_of_ours_is_compiled(tmp_path: Path) -> None:
     script = """

@@ -116,7 +116,7 @@ def test_another_may_be_named_also_one_that_is_not_listed(found: Comparison) -> 
     assert named.against == "none"
     assert named.differences()["random"] == found.differences("none")["random"]
     gap = share(named.runs["random"]) - share(named.none)
-    row = named.table()[0]
+    row = named.rows()[0]
     assert row["against"] == "none"
     assert (row["difference"], row["difference_low"], row["difference_high"]) == interval(gap, seed=3)
     unpaired = named.differences()["random"].unpaired
@@ -150,7 +150,7 @@ def test_one_that_cannot_be_played_is_refused_before_others_are(monkeypatch: pyt
 
 
 def test_a_single_run_of_policies() -> None:
-    (first, second) = compare(SETS[0], ["random", "whittle"], **QUICK).table()
+    (first, second) = compare(SETS[0], ["random", "whittle"], **QUICK).rows()
     assert first["difference"] == 0
     assert second["difference"] == pytest.approx(second["good_state"] - first["good_state"])
     assert np.isnan([second["difference_low"], second["difference_unpaired_high"]]).all()
@@ -159,4 +159,4 @@ def test_a_single_run_of_policies() -> None:
 def test_without_policies_there_are_no_differences(found: Comparison) -> None:
     empty = dataclasses.replace(found, runs={}, against="")
     assert empty.differences() == {}
-    assert empty.table() == []
+    assert empty.rows() == []

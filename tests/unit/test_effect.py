@@ -75,7 +75,9 @@ def test_an_example_by_hand() -> None:
     bo_2 = always - never + (1 - always) / 0.5
     np.testing.assert_allclose(made.value, [ada_1, bo_1, ada_2, bo_2])
     squares = np.array([ada_1, bo_1, ada_2, (1 - always) / 0.5]) ** 2
-    np.testing.assert_allclose(made.square, 2 * squares)  # of the 2 arms of a round one is drawn: 2 / (2 - 1)
+    np.testing.assert_allclose(
+        made.residual**2 * made.factor, 2 * squares
+    )  # of the 2 arms of a round one is drawn: 2 / (2 - 1)
     found = mf.effect(mf.StateLog(**BY_HAND))  # type: ignore[arg-type]
     assert found.estimate == pytest.approx((ada_1 + bo_1 + ada_2 + bo_2) / 4)
     assert found.overall.standard_error[0] == pytest.approx(math.sqrt(2 * squares.sum()) / 4)
@@ -187,7 +189,8 @@ def test_rows_are_left_out_and_counted_by_what_they_lack() -> None:
     found = mf.effect(log)
     assert found.left_out == LeftOut(latest=1, no_exposure=1, certain=2, state_unknown=1, outcome_unknown=2, no_draw=1)
     assert found.left_out.total + found.overall.rows[0] == len(log)
-    (note,) = found.notes()
+    note, unseen = found.notes()
+    assert unseen.startswith("Not seen: the next state of 2 of 4 arm-rounds (50 %), 1 of them drawn.")
     assert note.startswith("2 arm-rounds used, 1 of them drawn. 8 rows left out: 1 of the last round")
     assert "2 with an exposure of exactly 0 or 1 (nothing was left to chance)" in note
 
@@ -197,10 +200,10 @@ def test_what_was_drawn_counts_and_not_what_was_done() -> None:
     as_drawn = mf.effect(mf.StateLog(**columns))
     assert as_drawn.overridden > 0
     done_otherwise = mf.effect(mf.StateLog(**columns | {"actions": 1 - columns["actions"]}))
-    assert repr(done_otherwise.table()) == repr(as_drawn.table())  # NaN is not equal to itself
+    assert repr(done_otherwise.rows()) == repr(as_drawn.rows())  # NaN is not equal to itself
     assert done_otherwise.overridden == done_otherwise.overall.rows[0] - as_drawn.overridden
     assert "that of being drawn (intention to treat)" in as_drawn.notes()[1]
-    assert len(mf.effect(mf.StateLog(**columns | {"drawn": columns["actions"]})).notes()) == 1
+    assert len(mf.effect(mf.StateLog(**columns | {"drawn": columns["actions"]})).notes()) == 2
 
 
 def test_outcomes_that_are_missing_by_draw_are_warned_of() -> None:
@@ -212,7 +215,7 @@ def test_outcomes_that_are_missing_by_draw_are_warned_of() -> None:
     assert not mf.effect(evenly.log()).missing.differs
     found = mf.effect(by_draw.log())
     assert found.missing.differs
-    warning = found.notes()[-1]
+    (warning,) = found.warnings()
     assert warning.startswith("Warning: the next state is missing for ")
     assert warning.endswith("If it is missing because of what it is, the effect is biased.")
     assert effect_page(found).warnings == [warning]
@@ -267,7 +270,7 @@ def test_few_rows_have_an_estimate_and_no_interval() -> None:
         "and 20 that did not."
     )
     assert found.plot().axes
-    assert "–" in found.to_frame().map(lambda cell: signed(cell) if isinstance(cell, float) else "").to_numpy()
+    assert "–" in found.table().map(lambda cell: signed(cell) if isinstance(cell, float) else "").to_numpy()
 
 
 @pytest.fixture(scope="module")
@@ -326,14 +329,14 @@ def test_tables_are_kept(programme_found: Effect, tmp_path: Path) -> None:
     import pandas as pd
     import pyarrow.parquet as pq
 
-    frame = programme_found.to_frame()
+    frame = programme_found.table()
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "effect.parquet"), frame)
     assert json.loads(pq.read_schema(tmp_path / "effect.parquet").metadata[b"meritfair"]) == programme_found.settings
     assert frame["part"].tolist() == ["all", *["state"] * 2, *["district"] * 3, *["period"] * 5]
-    assert len(programme_found.to_frame("rounds")) == 20
-    assert programme_found.table()[1]["value"] == "bad (0)"
+    assert len(programme_found.table("rounds")) == 20
+    assert programme_found.rows()[1]["value"] == "bad (0)"
     with pytest.raises(mf.InputError, match="what must be one of parts, rounds, got 'arms'"):
-        programme_found.to_frame("arms")  # type: ignore[arg-type]
+        programme_found.table("arms")  # type: ignore[arg-type]
 
 
 def test_a_group_may_be_called_like_a_part() -> None:
@@ -341,7 +344,7 @@ def test_a_group_may_be_called_like_a_part() -> None:
     columns["features"] = {"period": columns["features"]["district"]}
     found = mf.effect(mf.StateLog(**columns), group="period")
     assert [part for part, _ in found.parts] == ["all", "state", "period", "period"]
-    assert len(found.table()) == sum(len(table) for _, table in found.parts)
+    assert len(found.rows()) == sum(len(table) for _, table in found.parts)
 
 
 def test_the_page_says_it_and_names_stay_text(programme_found: Effect, tmp_path: Path) -> None:

@@ -461,12 +461,17 @@ def test_longest_waits_of_any_bits(words: list[int], bits: int, waited: int) -> 
 # --- Coverage.
 
 
-def engine_gaps(covered: AnyArray, rng: np.random.Generator) -> tuple[int, int]:
+def engine_gaps(covered: AnyArray, rng: np.random.Generator) -> tuple[int, int, bool]:
     seen = np.where(covered, 15, rng.integers(0, 15, covered.shape))
     coverage = new_coverage(covered.shape[1], len(covered))
     _note_episodes(coverage, seen)
     assert not seen.any()  # cleared for the next episode
     return coverage_gaps(coverage)
+
+
+def gaps_of_the_metrics(covered: AnyArray) -> tuple[int, int, bool]:
+    gap, authors = int(metrics.coverage_gap(covered)), int(metrics.coverage_gap_authors(covered))
+    return gap, authors, bool(metrics.coverage_gap_censored(covered))
 
 
 def test_coverage_gaps_are_those_of_the_metrics() -> None:
@@ -476,7 +481,7 @@ def test_coverage_gaps_are_those_of_the_metrics() -> None:
         shape = int(rng.integers(1, 30)), int(rng.integers(1, 6))
         covered = rng.random(shape) < rng.choice([0.05, 0.3, 0.5, 0.7, 0.95])
         gaps = engine_gaps(covered, rng)
-        assert gaps == (int(metrics.coverage_gap(covered)), int(metrics.coverage_gap_authors(covered)))
+        assert gaps == gaps_of_the_metrics(covered)
         differ += gaps[0] != gaps[1]
     assert differ > 350  # the two are far from the same
 
@@ -489,8 +494,7 @@ def test_coverage_gaps_are_those_of_the_metrics() -> None:
 )
 def test_coverage_gaps_of_any_episodes(rows: list[list[bool]]) -> None:
     covered = np.array(rows)
-    expected = int(metrics.coverage_gap(covered)), int(metrics.coverage_gap_authors(covered))
-    assert engine_gaps(covered, np.random.default_rng(0)) == expected
+    assert engine_gaps(covered, np.random.default_rng(0)) == gaps_of_the_metrics(covered)
 
 
 # --- Selection.

@@ -409,7 +409,7 @@ def test_a_fit_with_features_shows_them_all_and_uses_those_that_may_and_help() -
     assert "by area" in found.description
     assert {row["feature"] for row in found.due_by_feature} == {"area", "coin", "gender"}
     assert len(found.class_features) == found.posterior.weights.shape[1]
-    assert found.table()[0]["gender"] in "fm"
+    assert found.rows()[0]["gender"] in "fm"
     assert found.feature_prior is not None
     means = found.feature_prior.good / (found.feature_prior.good + found.feature_prior.bad)
     np.testing.assert_allclose(found.class_benefits, mf.benefit(means))
@@ -451,4 +451,4 @@ def test_counts_have_no_features() -> None:
 def test_a_feature_by_the_name_of_another_column_is_refused() -> None:
     log = mf.StateLog(["a", "a"], [1, 2], [0, 1], [1, 0], features={"seen": [1, 1]})
     with pytest.raises(InputError, match="a feature must not be called 'seen'"):
-        mf.fit(log).table()
+        mf.fit(log).rows()

@@ -94,7 +94,7 @@ def test_a_long_log_leads_to_the_arms_behind_it() -> None:
 def test_the_table_has_a_row_for_each_arm() -> None:
     log = StateLog(["Ada"] * 4 + ["Bo"], [1, 2, 3, 4, 1], [0, 1, 1, 1, 0], [1, 0, 0, 0, 0])
     found = fit(log, seed=1)
-    ada, bo = found.table()
+    ada, bo = found.rows()
     assert list(ada) == COLUMNS
     assert (ada["arm"], ada["seen"], ada["pulled"]) == ("Ada", 3, 1)
     assert (bo["arm"], bo["seen"], bo["pulled"]) == ("Bo", 0, 0)
@@ -104,13 +104,13 @@ def test_the_table_has_a_row_for_each_arm() -> None:
     assert bo["benefit_high"] - bo["benefit_low"] > 1
     assert ada["exposure"] + bo["exposure"] == pytest.approx(1)
     assert all(type(value) in (str, int, float) for row in (ada, bo) for value in row.values())
-    json.dumps(found.table())
+    json.dumps(found.rows())
 
 
 def test_the_same_seed_gives_the_same_fit() -> None:
     first, again, other = (fit(counts_of(3), seed=s) for s in (1, 1, 2))
-    assert first.table() == again.table()
-    assert first.table() != other.table()
+    assert first.rows() == again.rows()
+    assert first.rows() != other.rows()
     assert fit(counts_of(3)).settings["seed"] == 0
 
 
@@ -122,11 +122,11 @@ def test_what_is_saved_can_be_read_as_a_table_and_as_arms(tmp_path: Path, suffix
     if suffix == ".csv":
         with file.open(newline="", encoding="utf-8") as stream:
             rows: list[dict[str, Any]] = list(csv.DictReader(stream))
-        rows = [{key: type(found.table()[0][key])(value) for key, value in row.items()} for row in rows]
+        rows = [{key: type(found.rows()[0][key])(value) for key, value in row.items()} for row in rows]
     else:
         rows = pq.read_table(file).to_pylist()
         assert json.loads(pq.read_schema(file).metadata[b"meritfair"]) == found.settings
-    assert rows == found.table()
+    assert rows == found.rows()
     assert mf.datasets.read_arms(file) == found.arms
     assert [f.name for f in tmp_path.iterdir()] == [file.name]
 
@@ -184,7 +184,7 @@ def test_pooling_tells_classes_apart_and_narrows_intervals(tmp_path: Path) -> No
     assert width[1] < 0.7 * width[0]
     assert f" · {pooled.classes.shape[1]} pooled classes · " in pooled.description
     pooled.save(tmp_path / "people.csv")
-    row = pooled.table()[0]
+    row = pooled.rows()[0]
     assert [name for name in row if name.startswith("class_")] == [
         f"class_{c + 1}" for c in range(pooled.classes.shape[1])
     ]
@@ -225,7 +225,7 @@ def test_mistakes_are_named(seen: Any, options: dict[str, Any], message: str) ->
 
 def test_a_table_is_also_a_data_frame() -> None:
     found = fit(counts_of(3), budget=2)
-    assert found.to_frame().to_dict("records") == found.table()
+    assert found.table().to_dict("records") == found.rows()
 
 
 def drawn(found: Fit) -> list[Any]:

@@ -210,7 +210,7 @@ def test_states_need_not_be_known_where_they_do_not_matter() -> None:
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        (3, "a policy must plan a Lottery, TimedLottery, PriorityTable, Rotation or StepLearner, got 3"),
+        (3, "must plan a Lottery, TimedLottery, PriorityTable, Rotation or StepLearner, got 3"),
         (None, "got None"),
         (Lottery(np.ones(4)), "the policy planned for 4 arms, but there are 5"),
         (Lottery(np.ones((1, 5))), r"planned for shape \(1, 5\), it must be \(5,\)"),

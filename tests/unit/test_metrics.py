@@ -34,6 +34,23 @@ def test_coverage_gap_by_definition() -> None:
     assert metrics.coverage_gap(stacked).tolist() == [int(metrics.coverage_gap(one)) for one in stacked]
 
 
+def test_coverage_gap_is_a_lower_bound_where_the_longest_wait_is_not_over() -> None:
+    found = []
+    for _ in range(200):
+        covered = RNG.random((12, 3)) < RNG.uniform(0.2, 0.95)
+        found.append(bool(metrics.coverage_gap_censored(covered)))
+        assert found[-1] == plain.longest_gap_is_open(covered.tolist())
+    assert 20 < sum(found) < 180
+    assert not metrics.coverage_gap_censored(np.ones((5, 3), dtype=bool))
+    assert metrics.coverage_gap_censored(np.zeros((5, 3), dtype=bool))
+    stacked = RNG.random((9, 30, 4)) < 0.5
+    assert metrics.coverage_gap_censored(stacked).tolist() == [bool(metrics.coverage_gap_censored(x)) for x in stacked]
+
+
+def test_t0_is_a_lower_bound_where_the_last_episode_has_some_eta_of_1() -> None:
+    assert metrics.first_valid_episode_censored([[1.0, 0.9], [0.9, 1.0], [0.9, 0.8]]).tolist() == [False, True, False]
+
+
 def test_coverage_gap_of_the_authors_compares_lists() -> None:
     # By hand, without the last episode: arm 0 waits [2], arm 1 waits [1, 5]; [2] > [1, 5] as lists.
     arm0 = [False, True, True, True, True, True, True, True]

@@ -25,10 +25,10 @@ from meritfair.policies import (
     View,
     create,
     names,
-    policy_from_function,
     register,
     registry,
 )
+from meritfair.policies.own import policy_from_function
 from meritfair.policies.registry import from_settings
 from meritfair.programme.settings import Part
 

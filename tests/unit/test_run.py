@@ -3,8 +3,11 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -50,6 +53,7 @@ def test_a_file_of_an_earlier_version_comes_back(suffix: str) -> None:
     assert back.good.sum(axis=(0, 1)).tolist() == [[242, 56], [1745, 431]]
     assert back.longest_wait.tolist() == [[26, 14, 15, 16, 23], [26, 22, 16, 21, 24], [16, 19, 26, 17, 13]]
     assert (back.coverage_gap.tolist(), back.fairness_regret.sum()) == ([6, 11, 11], pytest.approx(4.190629797852591))
+    assert back.coverage_gap_censored.tolist() == [False, True, True]  # 11 with 10 episodes: some arm was never covered
     assert (back.settings["seed"], back.settings["problem"]["horizon"], back.runs) == (2, 20, 3)
 
 
@@ -220,7 +224,7 @@ def test_long_runs_are_thinned_for_the_figure() -> None:
 
 
 def test_episodes_as_a_data_frame(run: mf.Run) -> None:
-    frame = run.to_frame()
+    frame = run.table()
     assert list(frame)[:2] == ["run", "episode"]
     assert list(zip(frame["run"], frame["episode"], strict=True)) == [(r, t) for r in range(4) for t in range(1, 31)]
     for name in ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward", "eta", "omega"):
@@ -229,21 +233,48 @@ def test_episodes_as_a_data_frame(run: mf.Run) -> None:
 
 
 def test_arms_as_a_data_frame(run: mf.Run) -> None:
-    frame = run.to_frame("arms")
+    frame = run.table("arms")
     assert frame["arm"].tolist() == list(run.arms[0].names) * 4
     np.testing.assert_array_equal(frame["benefit"].to_numpy().reshape(4, 6), [arms.benefit for arms in run.arms])
     for name in ("pulls", "exposure", "fair_exposure", "longest_wait"):
         np.testing.assert_array_equal(frame[name].to_numpy().reshape(4, 6), getattr(run, name))
     later = mf.simulate(run.arms, mf.Random(), budget=2, episodes=1, horizon=2, seed=3, first_run=20)
-    assert later.to_frame("arms")["run"].unique().tolist() == [20, 21, 22, 23]
+    assert later.table("arms")["run"].unique().tolist() == [20, 21, 22, 23]
     with pytest.raises(mf.InputError, match="what must be one of episodes, arms, got 'steps'"):
-        run.to_frame("steps")  # type: ignore[arg-type]
+        run.table("steps")  # type: ignore[arg-type]
 
 
-def test_data_frames_need_pandas(run: mf.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_a_data_frame_everywhere_and_needs_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    programme = mf.datasets.clinic(n_arms=12, rounds=30, budget=3, seed=1)
+    arms = mf.datasets.cpap(n_arms=4, seed=1)
+    short: Any = {"budget": 1, "episodes": 2, "horizon": 3, "seed": 1}
+    found: list[Any] = [
+        mf.simulate(arms, "random", **short),
+        mf.compare(arms, ["random"], **short),
+        mf.fit(programme),
+        mf.effect(programme),
+        mf.whatif(programme, ["random"], rounds=4, draws=20),
+        mf.audit(mf.DrawLog([1, 1, 2, 2], ["Ada", "Bo"] * 2, [0.5] * 4, [1, 0, 0, 1])),
+    ]
+    tables = [each.table() for each in found]
+    assert {type(table) for table in tables} == {pd.DataFrame}
+    for each, table in zip(found[1:5], tables[1:5], strict=True):
+        assert str(table.to_dict("records")) == str(each.rows())  # as text, as some numbers are NaN
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(mf.MissingExtraError, match=r"pip install 'meritfair\[lab\]'"):
-        run.to_frame()
+    for each in found:
+        with pytest.raises(mf.MissingExtraError, match=r"a DataFrame needs .* pip install 'meritfair\[lab\]'"):
+            each.table()
+
+
+def test_a_notebook_shows_the_main_measures(run: mf.Run) -> None:
+    page = ET.fromstring(f"<div>{run._repr_html_()}</div>".replace("<br>", "<br/>"))  # well-formed
+    rows = [["".join(cell.itertext()) for cell in row] for row in page.iter("tr")]
+    mean, low, high = run.summary()["gini"]
+    assert ["Gini", f"{mean:.2f}{low:.2f} to {high:.2f}"] in rows
+    assert rows[1][0] == "fairness regret"
+    assert repr(run) in run._repr_html_()
+    assert "exposure regret" not in dict(rows)  # several arms drawn one after another: not known
+    assert "largest account" not in dict(rows)
 
 
 def test_figure_has_both_panels_with_labels(run: mf.Run, tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def draws_and_fits() -> Results:
         drawn = mf.draw(merit, 2, rng=np.random.default_rng(8), size=50, design=design)
         found[f"draw, {design}"] = {"chosen": digest(drawn), "floats": mf.fair_exposure(merit, 2, design).tolist()}
     for estimate in ("mean", "pooled"):
-        rows = mf.fit(counts, budget=2, estimate=estimate, seed=3).table()
+        rows = mf.fit(counts, budget=2, estimate=estimate, seed=3).rows()
         names = ("benefit", "benefit_low", "benefit_high", "exposure", "exposure_low", "exposure_high")
         found[f"fit, {estimate}"] = {"floats": [row[name] for row in rows for name in names]}
     return found

@@ -68,6 +68,10 @@ def test_the_numpy_reference_equals_plain_loops_number_for_number(budget: int, h
         np.testing.assert_array_equal(run["reward"][r], plainly["reward"])
         np.testing.assert_allclose(run["fairness_regret"][r], plainly["regret"], atol=1e-10)
         assert int(run["coverage_gap"][r]) == plain.longest_gap(plainly["covered"])
+        assert bool(run["coverage_gap_censored"][r]) == plain.longest_gap_is_open(plainly["covered"])
+
+
+GAPS = ("coverage_gap", "coverage_gap_authors", "coverage_gap_censored")
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ def test_plans_made_in_the_engine_are_those_made_in_python(policy: mf.Policy, ca
     sure = dataclasses.replace(policy.confidence or mf.Confidence(), delta=0.05)
     settings: dict[str, Any] = {"carry_states": carry, "horizon": 70, "criterion": fair, "confidence": sure}
     compiled, asked = play(policy, **settings), play(InPython(policy), **settings)
-    for name in ("visits", "good", "reward", "longest_wait", "coverage_gap", "coverage_gap_authors"):
+    for name in ("visits", "good", "reward", "longest_wait", *GAPS):
         np.testing.assert_array_equal(getattr(compiled, name), getattr(asked, name))
     for name in ("fairness_regret", "fairness_regret_authors", "exposure_regret"):
         np.testing.assert_allclose(getattr(compiled, name), getattr(asked, name), atol=1e-10)

@@ -155,7 +155,7 @@ def test_accounts_are_within_the_slack(timed: Comparison) -> None:
         assert (measures["worst_window"] <= 2 * slack + 1e-9).all()
         np.testing.assert_array_equal(measures["largest_account"], np.abs(run.account_range).max(axis=(1, 2)))
         np.testing.assert_array_equal(measures["worst_window"], np.ptp(run.account_range, axis=-1).max(axis=1))
-    (row,) = (row for row in timed.table() if row["policy"].endswith("slack=2"))
+    (row,) = (row for row in timed.rows() if row["policy"].endswith("slack=2"))
     assert row["largest_account_low"] <= row["largest_account"] <= row["largest_account_high"]
 
 

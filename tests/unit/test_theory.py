@@ -9,6 +9,7 @@ import pytest
 import meritfair as mf
 from meritfair.core.arrays import FloatArray
 from meritfair.model import theory
+from meritfair.model.accounts import exploration
 from meritfair.model.allocation import allocate
 
 ARMS = mf.datasets.synthetic(n_arms=5, seed=1, budget=1, authors=True)
@@ -266,8 +267,8 @@ KNOWN: dict[str, Any] = {
 def test_exposure_regret_bound_is_its_formula() -> None:
     T, N, K, G, t0, eta, delta = 10_000, 20, 4, 20, 8, 0.9, 0.01
     L, gamma = math.e, math.exp(-1)
-    growth = (G + 2 * math.sqrt(G * T)) * math.sqrt(math.log(8 * N * T / delta))
-    expected = 2 * K * t0 + 16 * K * L * growth / (gamma * (1 - eta))
+    estimates = 32 * K * L * math.sqrt(G * T * math.log(8 * N * T / delta)) / (gamma * (1 - eta))
+    expected = 2 * K * max(t0, G) + estimates + 1.5 * K * G * math.log(1 + 2 * T / G)
     bound = theory.exposure_regret_bound([T, 4 * T], **KNOWN)
     assert bound.shape == (2,)
     assert bound[0] == pytest.approx(expected, rel=1e-12)
@@ -301,7 +302,7 @@ def test_exposure_regret_bound_refuses_what_it_does_not_cover(change: dict[str, 
         theory.exposure_regret_bound(**{"episodes": 100, **KNOWN, **change})
 
 
-@pytest.mark.parametrize("budget", [1, 2])
+@pytest.mark.parametrize("budget", [1, 2, 4])  # with 4 of 5, arms are saturated
 def test_exposure_regret_bound_holds_in_a_run(budget: int) -> None:
     merit = mf.Exponential(1.0)
     policy = mf.MeritFair(merit=merit, design="exact")
@@ -320,6 +321,117 @@ def test_exposure_regret_bound_holds_in_a_run(budget: int) -> None:
             eta=float(run.largest_eta[r]),
         )
         assert (np.cumsum(run.exposure_regret[r])[t0:] <= bound).all()
+
+
+def test_saturation_margin_is_the_least_distance_from_the_limit() -> None:
+    # lambda is 1/5, as the last three, of 5 in all, share the one pull that the first leaves over.
+    assert theory.saturation_margin([6.0, 2.0, 2.0, 1.0], 2) == pytest.approx(6 / 5 - 1)
+    assert theory.saturation_margin([4.0, 2.0, 2.0, 1.0], 2) == pytest.approx(1 - 2 * 4 / 9)  # nobody is: lambda is 2/9
+    assert theory.saturation_margin([5.0, 2.0, 2.0, 1.0], 2) == pytest.approx(0, abs=1e-12)
+    assert theory.saturation_margin([5.0, 2.0], 2) == math.inf
+    with pytest.raises(mf.InputError, match="budget must be between 1 and the 2 arms, got 3"):
+        theory.saturation_margin([5.0, 2.0], 3)
+
+
+# The steps of the proofs of Theorems 2 and 3 in docs/theory.md; its lemmas are in tests/property/test_allocation.py
+
+FULL = mf.Arms([[[0.2, 0.65], [0.6, 0.85]], *[[[0.2, 0.5], [0.8, 0.7]]] * 3])  # of two pulls the first is due one
+STEEP, DELTA = mf.Exponential(5.0), 0.01
+SMALL = math.log(6 * 4 / DELTA)  # l
+KAPPA = 1 - 2 / 4
+
+
+def play(estimate: str, episodes: int, slack: float = 0.0) -> mf.Run:
+    policy = mf.MeritFair(merit=STEEP, delta=DELTA, estimate=estimate, design="exact", slack=slack)
+    return mf.simulate(FULL, policy, budget=2, episodes=episodes, horizon=50, runs=10, seed=3)
+
+
+@pytest.mark.parametrize("estimate", ["optimistic", "pessimistic", "mean"])
+@pytest.mark.parametrize("episodes", [4, 40, 400, 4000])
+def test_visits_are_no_fewer_than_step_1_says(estimate: str, episodes: int) -> None:
+    run, steps = play(estimate, episodes), 50 * episodes
+    assert (run.fair_exposure[:, 0] == 1).all()
+    visits = run.visits.sum(axis=2)  # by action
+    least = 2 * STEEP.gamma / (4 * float(STEEP(1.0)))
+    assert (visits[..., 0] >= math.sqrt(KAPPA * steps / 2) - SMALL).all()
+    assert (visits[..., 1] >= least * steps / 2 - SMALL).all()
+    assert (run.visits >= FULL.epsilon * visits[:, :, None] / 2 - SMALL).all()
+
+
+def test_an_arm_that_seems_saturated_is_left_out_as_often_as_its_cap_says() -> None:
+    # d u / d h = kappa / (1 + u), so u is about sqrt(2 kappa h): twice the bound of step 1.
+    run = play("pessimistic", 4000)  # it takes the first arm for better than it is
+    not_pulled = run.visits[:, 0, :, 0].sum(axis=-1).mean()
+    assert not_pulled == pytest.approx(math.sqrt(2 * KAPPA * 50 * 4000), rel=0.1)
+
+
+@pytest.mark.parametrize("estimate", ["optimistic", "pessimistic", "mean"])
+@pytest.mark.parametrize("episodes", [4, 40, 400, 4000])
+def test_merits_are_no_further_off_than_step_2_says(estimate: str, episodes: int) -> None:
+    run = play(estimate, episodes)
+    ball = mf.Ball(mf.Counts(run.visits, run.good), episodes + 1, DELTA)
+    assert ball.contains(FULL.transitions).all()
+    widths = (ball.upper - ball.lower).max(axis=2)  # of the states, by action
+    logs = math.log(8 * 4 * (episodes + 1) / DELTA)
+    often = 8 * np.sqrt(logs / (FULL.epsilon * run.visits.sum(axis=2)))
+    assert (widths <= often).all()
+    error = np.abs(mf.benefit(ball.estimate(estimate)) - FULL.benefit)
+    assert (error <= widths.sum(axis=-1) / (2 * FULL.epsilon)).all()
+    merits = np.abs(STEEP(mf.benefit(ball.estimate(estimate))) - STEEP(FULL.benefit))
+    A = 4 * STEEP.lipschitz * math.sqrt(logs) / FULL.epsilon**1.5
+    assert (merits <= A * (1 / np.sqrt(run.visits.sum(axis=2))).sum(axis=-1)).all()
+
+
+@pytest.mark.parametrize("estimate", ["optimistic", "pessimistic", "mean"])
+def test_regret_is_below_the_bound_without_a_gap(estimate: str) -> None:  # Theorem 2 (a)
+    T, H, K, N = 4000, 50, 2, 4
+    logs, e0 = math.log(8 * N * T / DELTA), K * STEEP.gamma / (N * float(STEEP(1.0)))
+    A = 4 * STEEP.lipschitz * math.sqrt(logs) / FULL.epsilon**1.5
+    h0 = max(4 * SMALL / e0, 8 * SMALL**2 / KAPPA)
+    widths = 4 * math.sqrt(T / (e0 * H)) + 2.25 * T**0.75 / (KAPPA * H) ** 0.25
+    bound = 2 * K * (1 + h0 / H) + 23 * K * math.sqrt(KAPPA * T / H) + 2 * K * A / STEEP.gamma * widths
+    assert (play(estimate, T).exposure_regret.sum(axis=1) <= bound).all()
+
+
+@pytest.mark.parametrize(("T", "H"), [(10, 1), (1000, 7), (100_000, 64)])
+def test_sums_over_episodes_are_below_those_of_the_proof(T: int, H: int) -> None:
+    steps = H * np.arange(1.0, T)  # before each episode but the first
+    assert (steps**-0.5).sum() <= 2 * math.sqrt(T / H)
+    assert (steps**-0.25).sum() <= 4 / 3 * T**0.75 / H**0.25
+    blocks = np.arange(1, T + 1)
+    assert (1 / (1 + 2 * blocks)).sum() <= math.log(1 + 2 * T) / 2
+    assert (1 / np.sqrt(blocks)).sum() <= 2 * math.sqrt(T)
+
+
+@pytest.mark.parametrize("error", [0.1, 3.0, 100.0])  # A / gamma
+@pytest.mark.parametrize("H", [1, 64])
+def test_an_arm_at_the_limit_is_left_out_no_more_than_step_6_says(error: float, H: int) -> None:
+    q, T = 0.0, 20_000
+    for _ in range(T):  # the most that can be: always as if merit were too low by the whole error, and few visits
+        visits = q / 2 - SMALL
+        q += H * min(1.0, 2 * error / math.sqrt(visits) if visits > 0 else 1.0)
+    least = min((error * H * T) ** (2 / 3), H * T)  # it does grow so
+    assert least / 2 <= q <= max(4 * SMALL, H) + H + (6 * math.sqrt(2) * error * H * T) ** (2 / 3)
+
+
+@pytest.mark.parametrize("inside", [0.3, 0.05, 0.01])  # epsilon'
+def test_exploration_is_no_less_than_theorem_3_says(inside: float) -> None:
+    rng = np.random.default_rng(1)
+    visits = np.floor(10 ** rng.uniform(math.log10(2 / inside), 7, (20_000, 2, 2)))
+    ends = rng.choice([inside, 1 - inside], visits.shape)
+    mean = np.where(rng.random(visits.shape) < 0.5, ends, rng.uniform(inside, 1 - inside, visits.shape))
+    counts = mf.Counts(visits, np.clip(np.rint((visits + 2) * mean - 1), 0, visits))
+    kept = ((counts.mean >= inside) & (counts.mean <= 1 - inside)).all(axis=(1, 2))
+    assert kept.sum() > 1000
+    least = inside**2 * math.sqrt(inside * (1 - inside)) / 4
+    assert (exploration(counts) * np.sqrt(1 + visits) >= least)[kept].all()
+
+
+@pytest.mark.parametrize("episodes", [4, 40, 400])
+def test_with_slack_visits_are_no_fewer_than_theorem_3_says(episodes: int) -> None:
+    run = play("mean", episodes, slack=2.0)
+    assert (run.visits[..., 0].sum(axis=2) >= math.sqrt(KAPPA * 50 * episodes / 2) - SMALL - 1).all()
+    assert np.abs(run.account_range).max() <= 2 + 1e-9
 
 
 def test_information_limit_of_many_lengths_and_of_no_information() -> None:

@@ -364,9 +364,9 @@ def test_combinations() -> None:
 
 def test_the_same_seed_gives_the_same_numbers() -> None:
     log = lottery_log(rounds=12)
-    one, other = (mf.whatif(log, ["random"], rounds=4, draws=20, workers=w).table() for w in (1, 2))
+    one, other = (mf.whatif(log, ["random"], rounds=4, draws=20, workers=w).rows() for w in (1, 2))
     assert json.dumps(one) == json.dumps(other)
-    assert json.dumps(one) != json.dumps(mf.whatif(log, ["random"], rounds=4, draws=20, seed=1).table())
+    assert json.dumps(one) != json.dumps(mf.whatif(log, ["random"], rounds=4, draws=20, seed=1).rows())
 
 
 def test_progress_is_told() -> None:
@@ -397,7 +397,7 @@ def test_tables_are_saved(answer: WhatIf, tmp_path: Path, suffix: str) -> None:
 
 
 def test_frames_figures_and_pages(answer: WhatIf, tmp_path: Path) -> None:
-    assert len(answer.to_frame()) == 5
+    assert len(answer.table()) == 5
     left, right = answer.plot().axes
     assert left.get_xlabel() == right.get_xlabel() == "pulls in a round"
     legend = left.get_legend()
@@ -422,8 +422,8 @@ def test_a_policy_may_differ_by_budget() -> None:
     log = lottery_log(n_arms=10, budget=3, rounds=20)
     floors = {2: mf.MeritFair(design="exact", floor=0.2), 6: mf.MeritFair(design="exact", floor=0.5)}
     how: Any = {"rounds": 4, "draws": 20, "extrapolate": True}
-    both = mf.whatif(log, {"fair": floors}, budget=[2, 6], **how).table()
-    alone = [mf.whatif(log, {"fair": floors}, budget=budget, **how).table() for budget in (2, 6)]
+    both = mf.whatif(log, {"fair": floors}, budget=[2, 6], **how).rows()
+    alone = [mf.whatif(log, {"fair": floors}, budget=budget, **how).rows() for budget in (2, 6)]
     assert repr(both) == repr([alone[0][0], alone[0][1], alone[1][1]])
     with pytest.raises(InputError, match="fair has no policy for the budget 3, it has one for 2, 6"):
         mf.whatif(log, {"fair": floors}, budget=[2, 3], **how)

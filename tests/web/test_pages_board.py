@@ -225,6 +225,18 @@ def test_learning_has_the_words_of_the_core(server: Server) -> None:
     assert "How sure the estimates are" in page
 
 
+def test_learning_says_what_states_that_are_not_known_could_change(server: Server) -> None:
+    from meritfair.programme.showing import report_words
+
+    made = server.fresh("gaps", rounds=0, people=30, budget=8)
+    for _ in range(8):
+        made.play(seen=0.6)
+    page, report = shown(settled(server.browsers[Role.VIEWER], "/p/gaps/learning")), made.programme.audit()
+    (line,), learned = report_words.unseen_words(report.effect), report_words.learned_words(report)
+    assert len(learned) == 2
+    assert all(" ".join(each.split()) in page for each in [line, *learned])
+
+
 def test_a_whatif_is_worked_out_and_survives_a_reload(server: Server) -> None:
     viewer = server.browsers[Role.VIEWER]
     address = "/p/calls/learning?budgets=3,6&rounds=5&extrapolate=true"

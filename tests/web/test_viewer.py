@@ -111,6 +111,14 @@ def test_the_overview_says_what_was_played(client: TestClient) -> None:
     assert "/report" not in text  # it is a sweep
 
 
+def test_t0_and_g_that_are_not_known_are_marked(client: TestClient) -> None:
+    # In 3 episodes with nobody pulled t0 is at least 3 and G at least 4.
+    text = client.get("/results").text
+    assert "≥ 3<br>" in text
+    assert "≥ 4<br>" in text
+    assert "With ≥ it is a lower bound" in client.get("/compare", params=PICKED).text
+
+
 def test_figures_and_tables_are_of_what_is_picked(client: TestClient, folder: Path) -> None:
     text = client.get("/compare", params=PICKED).text
     found = read_results(folder)

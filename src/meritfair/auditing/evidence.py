@@ -15,6 +15,11 @@ leaves at least :math:`1/(1 + c_r m) > 0`, whatever the dependence; for a bet on
 :math:`-D_r` change places and :math:`c_r = n_r - \sum_i e_{ri}`. For one arm this is exactly the likelihood ratio of
 odds that are shifted by :math:`e^{\pm\theta}`. The e-value is the average over :math:`\theta` in `SHIFTS`, both ways.
 
+**Independent draws.** If each arm was drawn by itself, as in trials of apps, so are the bets of a round: one after
+another, with :math:`D` and :math:`c` of a single draw. What a bet on a group then multiplies its money by is the
+likelihood ratio of odds that are shifted for all its members alike, which does not have to allow for members who are
+all drawn together. The bets on a learned direction are made arm by arm, too, and so are the intervals of groups.
+
 **Many arms.** Arm i owns a part :math:`w_i` of the level: those of the first round share 3/4 evenly, and when later
 the arms grow from M' to M, the new ones get :math:`M_1/(4 M' M)` each, which adds up to at most 1/4 however many come
 and whatever made them come. The sum of the :math:`w_i` times e-values, with what no arm owns yet, is an e-value again.
@@ -100,11 +105,11 @@ class Histories:
         return np.asarray(sums - np.repeat((sums - values)[self.starts], self.lengths))
 
 
-def histories(log: DrawLog, unit: IntArray, fixed_budget: bool) -> Histories:
-    """Gather the rows of the log by unit and round; `unit` has a number for each row."""
+def histories(log: DrawLog, unit: IntArray, fixed_budget: bool = False, *, each_draw: bool = False) -> Histories:
+    """Gather the rows of the log by unit and round, or one after another; `unit` has a number for each row."""
     key = unit * len(log.rounds) + log.round
     order = np.argsort(key, kind="stable")
-    begins = np.flatnonzero(np.diff(key[order], prepend=-1))
+    begins = np.arange(len(key)) if each_draw else np.flatnonzero(np.diff(key[order], prepend=-1))
     size = np.diff(np.append(begins, len(key))).astype(np.float64)
     of_unit, of_round = np.divmod(key[order[begins]], len(log.rounds))
     most = size
@@ -197,7 +202,7 @@ def _log_sums(begin: IntArray, end: IntArray, logs: FloatArray, length: int) -> 
     return sums[size : size + length]
 
 
-def log_direction(arms: Histories, n_rounds: int, tick: Callable[[], None]) -> FloatArray:
+def log_direction(arms: Histories, n_rounds: int, independent: bool, tick: Callable[[], None]) -> FloatArray:
     """Return the logarithm of the e-value of bets on the learned direction, after each round."""
     variance = arms.expected * (1 - arms.expected)
     residual_before = arms.running(arms.deviation) - arms.deviation
@@ -206,11 +211,33 @@ def log_direction(arms: Histories, n_rounds: int, tick: Callable[[], None]) -> F
     for q in DIRECTIONS:
         direction = residual_before / (variance_before + q)
         for s in (direction, np.maximum(direction, 0.0)):
-            gain = np.bincount(arms.round, s * arms.deviation, n_rounds)
-            loss = np.bincount(arms.round, np.where(s > 0, s * arms.losses[0], -s * arms.losses[1]), n_rounds)
-            mixed = np.logaddexp(mixed, np.cumsum(np.log1p(gain / (1 + loss))))
+            gain, loss = s * arms.deviation, np.where(s > 0, s * arms.losses[0], -s * arms.losses[1])
+            if independent:
+                money = np.bincount(arms.round, np.log1p(gain / (1 + loss)), n_rounds)
+            else:
+                gains, losses = (np.bincount(arms.round, values, n_rounds) for values in (gain, loss))
+                money = np.log1p(gains / (1 + losses))
+            mixed = np.logaddexp(mixed, np.cumsum(money))
         tick()
     return np.asarray(mixed - math.log(2 * len(DIRECTIONS)))
+
+
+def rounds_until_found(exposure: FloatArray, stake: FloatArray, alpha: float, part: float) -> FloatArray:
+    """Return after how many rounds each arm's e-value reaches 1 / alpha if it is drawn less often, by a part.
+
+    That is where the average over bets is if each grows at the rate that is expected of it; infinite if never.
+    """
+    e, p = exposure, (1 - part) * exposure
+    growth = []
+    for drawn, not_drawn in zip(_bets(1 - e, e, 1 - e), _bets(-e, e, 1 - e), strict=True):
+        growth.append(p * drawn + (1 - p) * not_drawn)
+    rates, goal = np.array(growth), -np.log(alpha * stake)
+    low, high = np.zeros(len(e)), np.full(len(e), 50.0)  # of the logarithm
+    for _ in range(60):
+        middle = (low + high) / 2
+        reached = _log_mean(np.exp(middle) * rates) >= goal
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    return np.where(high < 49, np.exp(high), np.inf)
 
 
 def shortfall_bounds(units: Histories, level: FloatArray) -> tuple[FloatArray, FloatArray]:

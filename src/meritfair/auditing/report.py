@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meritfair.auditing.accounts import TOLERANCE, Accounts, Extreme, Window, verdict
+from meritfair.auditing.evidence import rounds_until_found
 from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+LESS_OFTEN = 0.1  # than stated: a tenth, for which the audit says how soon it would show
 
 
 class Violation(NamedTuple):
@@ -37,7 +41,9 @@ class Budget(NamedTuple):
     """How many were drawn in a round.
 
     `uneven` counts rounds in which the stated exposures do not add up to that, `uneven_due` those in which the due
-    exposures do not add up to the stated ones (None without any). The first such rounds are named.
+    exposures do not add up to the stated ones (None without any). The first such rounds are named. `variation` is the
+    variance of the number drawn about the sum of the exposures, as a part of what it is if each arm is drawn by itself,
+    and `variation_error` its standard error then; None where nothing was left to chance.
     """
 
     smallest: int
@@ -46,6 +52,22 @@ class Budget(NamedTuple):
     first_uneven: int | None
     uneven_due: int | None
     first_uneven_due: int | None
+    variation: float | None
+    variation_error: float | None
+
+    @property
+    def by_chance(self) -> tuple[float, float] | None:
+        """Between which bounds the variation is if each arm is drawn by itself: three standard errors."""
+        error = self.variation_error
+        return None if error is None else (max(0.0, 1 - 3 * error), 1 + 3 * error)
+
+    @property
+    def as_independent(self) -> bool:
+        """Whether the number drawn varies as that of independent draws does, and a fixed one would have shown."""
+        if self.variation is None or self.by_chance is None:
+            return False
+        low, high = self.by_chance
+        return self.uneven > 0 and 0 < low <= self.variation <= high
 
 
 @dataclass(frozen=True)
@@ -202,6 +224,7 @@ class Audit:
 
     alpha: float
     fixed_budget: bool
+    independent: bool
     slack: float | None
     overall: Evidence
     arms: AuditTable
@@ -226,6 +249,26 @@ class Audit:
     def worst_window(self) -> Window | None:
         """The run of rounds in which an arm was given least, or most, of what it was due; or None."""
         return None if self.arms.account is None else self.arms.account.worst_window()
+
+    @cached_property
+    def rounds_until_found(self) -> float:
+        """After about how many of its rounds an arm would be flagged that is drawn a tenth less often than stated.
+
+        The median over arms; infinite if it would never be found.
+        """
+        table = self.arms
+        exposure = table.entitled / table.turns
+        known = exposure > 0
+        if not known.any():
+            return math.inf
+        found = rounds_until_found(exposure[known], table.stake[known], self.alpha, LESS_OFTEN)
+        return float(np.median(found))
+
+    @property
+    def power(self) -> dict[str, float | None]:
+        """What is said of the power, as plain values; None for rounds without end."""
+        rounds = self.rounds_until_found
+        return {"less_often": LESS_OFTEN, "rounds": rounds if math.isfinite(rounds) else None}
 
     @property
     def within_slack(self) -> bool | None:
@@ -277,8 +320,8 @@ class Audit:
         write_table(beside, "audits", self.groups.columns("group"))
         return file, beside
 
-    def to_frame(self, what: Literal["arms", "groups"] = "arms") -> pd.DataFrame:
-        """Return the table of arms or of groups as a pandas DataFrame; needs the extra ``lab``."""
+    def table(self, what: Literal["arms", "groups"] = "arms") -> pd.DataFrame:
+        """Return a DataFrame with a row for each arm or for each group; needs the extra ``lab``."""
         table = self.arms if check_choice("what", what, ("arms", "groups")) == "arms" else self.groups
         if table is None:
             raise InputError("there is no table of groups, as the log has none")
@@ -298,6 +341,17 @@ class Audit:
 def _exp(power: npt.ArrayLike) -> FloatArray:
     with np.errstate(over="ignore"):
         return np.asarray(np.exp(power))
+
+
+def in_two_digits(count: float) -> int:
+    """Return a count that is known only roughly with two digits.
+
+    Examples
+    --------
+    >>> in_two_digits(1234.5), in_two_digits(7.2)
+    (1200, 7)
+    """
+    return int(round(count, min(0, 1 - math.floor(math.log10(max(1.0, count))))))
 
 
 def readable(log_e: float) -> str:

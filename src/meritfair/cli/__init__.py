@@ -100,9 +100,20 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:
         sys.stdout = None  # what is left in it would fail once more at exit
         _complain(f"{error.filename}: " * bool(error.filename) + (error.strerror or str(error)), 1)
+    except Exception as error:  # a policy in a file may raise anything
+        _complain_of_own_policy(error)
+        raise
     if code == 130:  # interrupted
         _complain("stopped", 130)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain_of_own_policy(error: Exception) -> None:
+    """Say in which line of a file of policies something went wrong, if it was there."""
+    from meritfair.policies.own import failure
+
+    if problem := failure(error):
+        _complain(problem, 2)
 
 
 def _prepare_terminal() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +24,9 @@ EXAMPLES = """Were the draws fair, to women as to men? With a figure, and the nu
 
 Was everyone always given what they were due, up to two pulls?
 
-[cyan]meritfair audit draws.csv --slack 2[/]"""
+[cyan]meritfair audit draws.csv --slack 2[/]
+
+A trial of an app, in which a coin was tossed for each person: [cyan]meritfair audit trial.csv --independent[/]"""
 
 _MOST_ARMS = 10
 
@@ -50,6 +53,14 @@ def audit(
             "The number of arms drawn was fixed before each draw: finds groups that get too little sooner.",
         ),
     ] = False,
+    independent: Annotated[
+        bool,
+        flag(
+            "--independent",
+            "Each arm was drawn by itself, with a coin of its own, as in trials of apps: finds groups that get too "
+            "much or too little sooner.",
+        ),
+    ] = False,
     slack: Annotated[
         float | None,
         number(
@@ -74,6 +85,8 @@ def audit(
     from meritfair.core.checks import check_number
 
     check_number("alpha", alpha, 0.0, 1.0, open_ends=True)
+    if independent and fixed_budget:
+        raise InputError("with independent draws the number drawn is not fixed: give --independent or --fixed-budget")
     check_slack(slack)
     check_plot(plot)
     check_out(out, "audits")
@@ -83,7 +96,8 @@ def audit(
         if slack is not None and draws.due is None:
             raise InputError(f"--slack needs the exposures that were due, and {log} has no column due")
         files = Files(out, plot)
-        report = test(draws, alpha, fixed_budget=fixed_budget, slack=slack, progress=begin("auditing"))
+        given: Any = {"fixed_budget": fixed_budget, "independent": independent, "slack": slack}
+        report = test(draws, alpha, **given, progress=begin("auditing"))
     files.save(out, report.save)
     files.plot(plot, report.plot)
     files.report(as_json, lambda: _values(report), lambda: _show(report, group))
@@ -94,8 +108,10 @@ def _values(report: Audit) -> dict[str, Any]:
         "verdict": str(report),
         "alpha": report.alpha,
         "fixed_budget": report.fixed_budget,
+        "independent": report.independent,
         "rounds": len(report.rounds),
         "overall": report.overall.values(),
+        "power": report.power,
         "certain": [violation._asdict() for violation in report.certain],
         "budget": report.budget._asdict(),
         "slack": report.slack,
@@ -110,6 +126,7 @@ def _values(report: Audit) -> dict[str, Any]:
 def _show(report: Audit, group: str | None) -> None:
     print_note(printable(str(report)), style="bold")
     print_note(_facts(report))
+    print_note(_power(report))
     if report.groups is not None:
         _show_groups(report.groups, group or "group")
     _show_arms(report.arms)
@@ -127,7 +144,9 @@ def _facts(report: Audit) -> str:
     b = report.budget
     number = f"{b.smallest:,}" if b.smallest == b.largest else f"{b.smallest:,} to {b.largest:,}"
     text = f"{several(len(report.arms), 'arm')}, {several(len(report.rounds), 'round')}, {number} drawn in a round."
-    if b.uneven:
+    if report.independent or b.as_independent:
+        text += _as_independent(report)
+    elif b.uneven:
         text += _not_equal(b.uneven, "the exposures do not sum to the number drawn", b.first_uneven)
     elif report.groups is not None and not report.fixed_budget:
         text += " If that number was fixed before each draw, --fixed-budget makes the test of groups more powerful."
@@ -136,6 +155,36 @@ def _facts(report: Audit) -> str:
     elif report.arms.account is not None:
         text += " In every round the due exposures sum to the given ones."
     return text
+
+
+def _as_independent(report: Audit) -> str:
+    """Return whether the number drawn varies as it does if each arm is drawn by itself."""
+    b = report.budget
+    if b.variation is None or b.by_chance is None:
+        return ""
+    low, high = b.by_chance
+    varies = (
+        f"That number varies {b.variation:.2f} times as much as with independent draws (variance; {low:.2f} to "
+        f"{high:.2f} by chance)"
+    )
+    if not low <= b.variation <= high:
+        return f" {varies}: the arms were not drawn independently, so --independent is wrong here."
+    if report.independent:
+        return f" {varies}, as it should."
+    more = " and makes the test of groups more powerful" if report.groups is not None else ""
+    return f" {varies}. If each arm was drawn by itself, that is in order; --independent says so{more}."
+
+
+def _power(report: Audit) -> str:
+    """Return how soon it would show that one arm is drawn less often than stated."""
+    from meritfair.auditing.report import in_two_digits
+
+    rounds = report.rounds_until_found
+    if math.isinf(rounds):
+        return "One arm that is drawn a tenth less often than stated would never show."
+    return (
+        f"One arm that is drawn a tenth less often than stated would show after about {in_two_digits(rounds):,} rounds."
+    )
 
 
 def _not_equal(count: int, what: str, first: int | None) -> str:

@@ -90,7 +90,7 @@ def compare(
     about = {"oracles": found.oracles, "skipped": found.skipped}
     files.report(
         as_json,
-        lambda: {"settings": found.settings, "policies": found.table(), **about},
+        lambda: {"settings": found.settings, "policies": found.rows(), **about},
         lambda: _show(found, always=against is not None, accounts=bool(players or slacks)),
     )
 

@@ -81,7 +81,11 @@ def fit(
         ),
     ] = 1.0,
     drift: Annotated[
-        bool, options.flag("--drift", "Test whether outcomes have changed over the rounds, and say when.")
+        bool,
+        options.flag(
+            "--drift",
+            "Test whether outcomes have changed over the rounds, and say when: at any time, and for one look.",
+        ),
     ] = False,
     level: Annotated[float, options.number("--level", help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, options.whole("--seed", "-s", help="Seed of the draws behind the intervals.")] = 0,
@@ -100,6 +104,7 @@ def fit(
     from meritfair.drifting import drift as find_drift
     from meritfair.fitting import check_estimate
     from meritfair.fitting import fit as estimate_arms
+    from meritfair.model.improbable import improbable
 
     predict, forbidden = options.names(features), options.names(never)
     check_estimate(estimate, predict)
@@ -113,7 +118,7 @@ def fit(
         how: Any = {"criterion": criterion, "budget": budget, "estimate": estimate, "level": level, "seed": seed}
         how |= {"forget": forget, "features": predict, "never": forbidden}
         found = estimate_arms(seen, **how, progress=begin("intervals"))
-        changed = find_drift(seen) if drift else None
+        changed = find_drift(seen, seed=seed) if drift else None
     files.save(out, found.save)
     files.plot(plot, found.plot)
     files.report(
@@ -121,7 +126,9 @@ def fit(
         lambda: {
             "settings": found.settings,
             "log": _log_numbers(seen),
-            "arms": found.table(),
+            "arms": found.rows(),
+            "improbable": improbable(seen.counts).rows(seen.arms),
+            "sensitivity": None if found.sensitivity is None else found.sensitivity.to_dict(),
             **feature_numbers(found),
             **({} if changed is None else {"drift": changed.to_dict()}),
         },
@@ -165,7 +172,7 @@ _LEGEND = (
 def _show(file: Path, log: StateLog, found: Fit, out: Path | None, changed: Drift | None) -> None:
     level = f"{100 * found.assessment.level:g} %"
     columns = ["arm", "seen", "pulled", *(f"{what} and\n{level} interval" for what in ("benefit", "exposure"))]
-    rows = sorted(found.table(), key=lambda row: -row["exposure"])
+    rows = sorted(found.rows(), key=lambda row: -row["exposure"])
     digits = max(2, 1 + math.ceil(math.log10(len(rows) / found.settings["budget"])))
     print_table(columns, [_cells(row, digits) for row in rows[:_MOST_ROWS]], found.description)
     if len(rows) > _MOST_ROWS:
@@ -175,21 +182,31 @@ def _show(file: Path, log: StateLog, found: Fit, out: Path | None, changed: Drif
     show_features(found, digits)
     print_note(printable(f"{file}: {_about(log)}."))
     _warn_of_missing(log)
+    if found.sensitivity is not None:
+        print_note(str(found.sensitivity), style="none")
+    _name_improbable(log)
     if changed is not None:
         _show_drift(changed)
 
 
 def _show_drift(found: Drift) -> None:
     """Show whether outcomes have changed, when, and where."""
-    columns = ["outcomes after", "number", "e-value", "likeliest\nchange", "good\nbefore", "good\nsince"]
-    rows = [[cell["after"], f"{cell['outcomes']:,}", f"{cell['e_value']:.2g}", *_change(cell)] for cell in found.cells]
+    columns = ["outcomes after", "number", "e-value", "p-value of\none look"]
+    columns += ["likeliest\nchange", "good\nbefore", "good\nsince"]
+    rows = [
+        [cell["after"], f"{cell['outcomes']:,}", f"{cell['e_value']:.2g}", f"{cell['p_value']:.2g}", *_change(cell)]
+        for cell in found.cells
+    ]
     say("")
     print_table(columns, rows, "Has anything changed? " + found.description[0].upper() + found.description[1:] + ".")
     print_note(
-        f"The e-value of all is {found.e_values[-1]:.2g}, at most {found.e_values.max():.2g}: there is an alarm once "
-        f"it reaches {1 / found.alpha:g}. Without a change that happens with a probability of about {found.alpha:g}, "
-        "however often one looks."
+        f"At any time: the e-value of all is {found.e_values[-1]:.2g}, at most {found.e_values.max():.2g}; there is an "
+        f"alarm once it reaches {1 / found.alpha:g}. Without a change that ever happens with a probability of about "
+        f"{found.alpha:g} at most, however often one looks. One look: p-values allow for all five rows and all rounds, "
+        "and are valid if it was decided beforehand to look now, and only now."
     )
+    if found.alarm is None:
+        print_note(found.power)
     if found.arms:
         print_note(printable(f"Changed by themselves: {', '.join(found.arms[:_MOST_ROWS])}."))
     if found.alarm is not None:
@@ -198,7 +215,7 @@ def _show_drift(found: Drift) -> None:
 
 def _change(cell: dict[str, Any]) -> list[str]:
     """Return since when outcomes differ, and how; nothing where there is no sign that they do."""
-    if cell["e_value"] < 1:
+    if cell["e_value"] < 1 and cell["p_value"] > 0.5:
         return ["", "", ""]
     shares = (cell[when] for when in ("before", "now"))
     return [cell["since"], *("" if math.isnan(share) else f"{100 * share:.0f} %" for share in shares)]
@@ -235,6 +252,29 @@ def _gaps(log: StateLog) -> str:
     if bridged == log.gaps:
         return f"{gaps}, with known actions: used"
     return f"{gaps}, {bridged:,} with known actions: used; across the others nothing is counted"
+
+
+def _name_improbable(log: StateLog) -> None:
+    """Say whose outcomes are improbable beside those of the others, if anybody's are."""
+    from meritfair.model.improbable import improbable
+
+    found = improbable(log.counts)
+    rows = found.rows(log.arms)
+    if not rows:
+        return
+    named = ", ".join(
+        f"{row['arm']} (good {row['good_pulled']:,} of {row['pulled']:,} times after a pull, "
+        f"{row['good_unpulled']:,} of {row['unpulled']:,} times otherwise)"
+        for row in rows[:_MOST_ROWS]
+    )
+    print_note(
+        printable(
+            f"Outcomes improbable beside those of the others: {named}. If all are alike, anybody is named with a "
+            f"probability of at most {100 * found.alpha:g} %. It does not say why: they may differ from all others, or "
+            "states may have been entered or reported wrongly."
+        ),
+        style="yellow",
+    )
 
 
 def _warn_of_missing(log: StateLog) -> None:

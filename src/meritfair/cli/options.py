@@ -231,8 +231,8 @@ class SimulationOptions(ProblemOptions):
             "--policy",
             "-p",
             help="Policy, with settings: [cyan]merit-fair:estimate=mean[/] or "
-            "[cyan]merit-fair:merit=affine:slope=1:intercept=1.5[/]; repeat for several. "
-            "See [cyan]meritfair policies[/].",
+            "[cyan]merit-fair:merit=affine:slope=1:intercept=1.5[/]; or yours in a file, "
+            "[cyan]mine.py:gain_first:need=0.5[/]; repeat for several. See [cyan]meritfair policies[/].",
         ),
     ] = None
     floor: FloorOption = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from meritfair.core.progress import bar
 from meritfair.core.texts import several
 
 if TYPE_CHECKING:
+    from meritfair.reproduction.artefact import PaperTable
     from meritfair.reproduction.report import Report
     from meritfair.reproduction.reproduce import Played, Selection
 
@@ -80,7 +81,10 @@ def _show_json(wanted: Selection, played: Played, report: Report) -> None:
         each.name: {
             "title": each.title,
             "headline": each.findings.headline,
+            "beyond": each.beyond,
+            "note": each.note,
             "verdicts": [asdict(verdict) for verdict in each.findings.verdicts],
+            "tables": {table.name: _table(table) for table in each.findings.tables},
             "files": each.files,
         }
         for each in report.sections
@@ -89,12 +93,18 @@ def _show_json(wanted: Selection, played: Played, report: Report) -> None:
     print_json(
         {
             "report": str(wanted.report),
+            "summary": report.summary,
             "headlines": report.headlines,
             "sections": sections,
             "left_out": report.left_out,
             "tasks": {"played": tally.played, "kept": tally.kept, "failed": len(tally.failed)},
         }
     )
+
+
+def _table(table: PaperTable) -> dict[str, Any]:
+    """Return a table as people are shown it; files have it in full precision."""
+    return {"title": table.title, "headings": table.headings, "cells": table.cells}
 
 
 def _show(wanted: Selection, played: Played, report: Report) -> None:

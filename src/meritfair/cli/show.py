@@ -14,8 +14,9 @@ import typer
 
 from meritfair.core.errors import InputError, MissingExtraError
 from meritfair.core.json_values import finite
+from meritfair.core.parsing import split_name
 from meritfair.core.texts import printable
-from meritfair.simulation.columns import COLUMNS
+from meritfair.simulation.columns import BOUND_MEANING, COLUMNS, has_bounds, marked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -71,8 +72,12 @@ def print_note(text: str, style: str = "dim") -> None:
 
 def measure_cells(measures: Mapping[str, Interval], names: Sequence[str]) -> list[str]:
     """Return the cells of some measures of a policy: means, for the main ones with half of their interval."""
-    shown = [(COLUMNS[name], measures[name], name in _WITH_INTERVAL) for name in names]
-    return [column.in_short(value) if both else column.number(value.mean) for column, value, both in shown]
+
+    def cell(name: str) -> str:
+        column, value = COLUMNS[name], measures[name]
+        return column.in_short(value) if name in _WITH_INTERVAL else column.number(value.mean)
+
+    return [marked(cell(name), name, measures) for name in names]
 
 
 def print_measures(
@@ -81,7 +86,8 @@ def print_measures(
     """Print a table of measures, after columns with the headings `first`, and below it what they mean."""
     print_table([*first, *(COLUMNS[name].heading for name in names)], rows, title)
     half = ["After ±: half the width of the 95 % interval."] * intervals
-    print_note(" ".join([*(COLUMNS[name].meaning for name in names), *half, more]).rstrip())
+    bound = [BOUND_MEANING] * has_bounds(rows)
+    print_note(" ".join([*(COLUMNS[name].meaning for name in names), *bound, *half, more]).rstrip())
 
 
 def _console() -> Console:
@@ -97,7 +103,8 @@ def _lines(text: str) -> str:
 
 def policy_cell(text: str) -> str:
     """Return a policy's text for a cell: a line for each setting."""
-    return text.replace(":", "\n", 1).replace(",", ",\n")
+    name, settings = split_name(text)
+    return "\n".join(filter(None, [name, settings.replace(",", ",\n")]))
 
 
 def check_plot(plot: Path | None) -> None:

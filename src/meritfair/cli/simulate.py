@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from meritfair.cli.options import RESULTS, JsonOption, PlotOption, SimulationOptions, flag, out_option, with_options
 from meritfair.cli.show import Files, check_plot, measure_cells, policy_cell, print_measures
 from meritfair.core.errors import InputError
-from meritfair.core.progress import progress_bar
+from meritfair.core.progress import bar, in_parts
 from meritfair.simulation.columns import ACCOUNTS
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def simulate(
     Without --policy: merit-fair (the paper's MF-RMAB) and optimal (its baseline).
     """
     from meritfair.core.seeding import fresh_seed
+    from meritfair.simulation.players import Notes, try_out
     from meritfair.simulation.plots import plot_runs
     from meritfair.simulation.simulate import simulate as play
 
@@ -56,11 +57,14 @@ def simulate(
     instances = options.instances(root, options.runs, len(players), same=options.same_arms)
     runs_files = _runs_files(out, list(players))
     files = Files(*runs_files.values(), plot)
-    settings = options.settings(root)
+    settings = options.settings(root) | {"exposure_regret": exposure_regret}
     results: dict[str, Run] = {}
-    with progress_bar(len(players)) as begin:
+    with bar(keep=False) as tell:
+        if len(players) > 1:
+            try_out(instances[0], players, Notes(may_skip=False), lambda what: tell(what, 0, 1), **settings)
+        begin = in_parts(tell, len(players))
         for text, player in players.items():
-            results[text] = play(instances, player, **settings, exposure_regret=exposure_regret, progress=begin(text))
+            results[text] = play(instances, player, **settings, progress=begin(text))
             files.save(runs_files.get(text), results[text].save)  # at once: a later policy may be interrupted
     files.plot(plot, lambda: plot_runs(list(results.values()), list(results)))
     files.report(as_json, lambda: {"policies": _values(results)}, lambda: _show_table(results))
@@ -102,10 +106,5 @@ def _show_table(results: dict[str, Run]) -> None:
     measured = one.budget > 1 and not all(math.isnan(each["exposure_regret"].mean) for each in found.values())
     accounts = any(each[ACCOUNTS[0]].mean > 0 for each in found.values())
     names = [name for name in (_WITH_ACCOUNTS if accounts else _SHOWN) if name != "exposure_regret" or measured]
-    rows = []
-    for text, run in results.items():
-        cells = dict(zip(names, measure_cells(found[text], names), strict=True))
-        if "first_valid_episode" in cells and (run.first_valid_episode == run.episodes).any():
-            cells["first_valid_episode"] = f"≥ {cells['first_valid_episode']}"
-        rows.append([policy_cell(text), *cells.values()])
+    rows = [[policy_cell(text), *measure_cells(each, names)] for text, each in found.items()]
     print_measures(names, rows, one.description, "policy", intervals=one.runs > 1)

@@ -135,7 +135,7 @@ def results(
     files = Files(out)
     files.save(out, found.save)
     about = {"missing": found.missing, "damaged": [*map(str, found.damaged)], "versions": dict(found.manifest.versions)}
-    files.report(as_json, lambda: {"settings": found.table(), **about}, lambda: _show(found))
+    files.report(as_json, lambda: {"settings": found.rows(), **about}, lambda: _show(found))
 
 
 _ON_SCREEN = ("fairness_regret", "exposure_regret", "good_state", "gini", "longest_wait")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from meritfair.cli.options import JsonOption, ProblemOptions, make_criterion, with_options
 from meritfair.cli.show import print_json, print_note, print_table
 from meritfair.core.progress import progress_bar
+from meritfair.simulation.columns import BOUND_MEANING
 
 if TYPE_CHECKING:
     from meritfair.model.arms import Arms
@@ -21,7 +22,8 @@ EXAMPLES = "For example: [cyan]meritfair theory -d synthetic --authors --merit e
 def theory(options: ProblemOptions, as_json: JsonOption = False) -> None:
     """Show the paper's constants and bounds for one instance, and the least regret of any unbiased estimate.
 
-    t0, G, eta and omega are known only from a run, so one run of merit-fair is simulated.
+    t0, G, eta and omega are known only from a run, so one run of merit-fair is simulated. They are those of its length:
+    in longer runs G is larger, so bounds that contain it do not say how regret grows.
     """
     from meritfair.core.seeding import fresh_seed
     from meritfair.policies import MeritFair
@@ -36,10 +38,16 @@ def theory(options: ProblemOptions, as_json: JsonOption = False) -> None:
         run = simulate(instance, policy, **length, seed=root, progress=begin("one run of merit-fair"))
     rows = _rows(instance, run, criterion, options.delta)
     if as_json:
-        values = {key: value for key, _, value, _ in rows}
+        values = {key: value for key, _, value, _ in rows} | {f"{key}_censored": each for key, each in _censored(run)}
         print_json({"seed": root, "settings": run.settings["problem"], "values": values})
     else:
         _show(rows, run)
+
+
+def _censored(run: Run) -> list[tuple[str, bool]]:
+    """Return of which constants the run gives only a lower bound, as it ended too early."""
+    found = {"first_valid_episode": run.first_valid_episode_censored, "coverage_gap": run.coverage_gap_censored}
+    return [(key, bool(each[0])) for key, each in found.items()]
 
 
 def _rows(arms: Arms, run: Run, criterion: Criterion, delta: float) -> list[tuple[str, str, float, str]]:
@@ -61,6 +69,7 @@ def _rows(arms: Arms, run: Run, criterion: Criterion, delta: float) -> list[tupl
     regret = run.fairness_regret if design == "sequential" else run.exposure_regret
     gap_limit = formulas.coverage_gap_limit(arms.epsilon, arms.n_arms, K, H, merit)
     limit = float(formulas.information_limit(arms, K, T, H, merit, design))
+    margin = formulas.saturation_margin(merit(arms.benefit), K) if K == 1 or design != "sequential" else math.nan
     return [
         ("epsilon", "epsilon", arms.epsilon, "probabilities stay this far from 0 and 1"),
         ("gamma", "gamma", merit.gamma, "least merit (Condition 3.1)"),
@@ -70,8 +79,9 @@ def _rows(arms: Arms, run: Run, criterion: Criterion, delta: float) -> list[tupl
         ("coverage_gap_limit", "mean wait", gap_limit, "upper bound by Lemma 5.1; a mean, so G can be larger"),
         ("eta", "eta", eta, "measured: largest after t0 (Definition 5.2)"),
         ("omega", "omega", omega, "measured: largest after t0 (Definition 5.2)"),
-        ("regret_bound", "bound", bound, f"on regret after {T:,} episodes (Theorem 5.5, for K = 1)"),
-        ("exposure_regret_bound", "on exposures", exposure_bound, "the same for any K, with an exact design"),
+        ("regret_bound", "bound", bound, f"on regret after {T:,} episodes, given G (Theorem 5.5, for K = 1)"),
+        ("exposure_regret_bound", "on exposures", exposure_bound, "for any K, with an exact design, given G"),
+        ("saturation_margin", "margin", margin, "of arms from saturation; above 0, O(sqrt(T ln T)) is proved"),
         ("trivial_bound", "2 T", 2.0 * T, "largest possible regret on shares"),
         ("fairness_regret", "regret", float(regret.sum()), f"on {on}, measured in this run of merit-fair"),
         ("information_limit", "limit", limit, "about the least regret of any unbiased estimate"),
@@ -79,9 +89,12 @@ def _rows(arms: Arms, run: Run, criterion: Criterion, delta: float) -> list[tupl
 
 
 def _show(rows: list[tuple[str, str, float, str]], run: Run) -> None:
-    cells = [(symbol, _readable(value), text) for _, symbol, value, text in rows]
+    bounds = [key for key, censored in _censored(run) if censored]
+    cells = [(symbol, "≥ " * (key in bounds) + _readable(value), text) for key, symbol, value, text in rows]
     print_table(["", "value", "what it is"], cells, run.description, "lrl")
     values = {key: value for key, _, value, _ in rows}
+    if bounds:
+        print_note(BOUND_MEANING)
     if math.isnan(values["eta"]):
         print_note("Some eta is still 1 or more at the last episode, so the theorem does not apply: try more episodes.")
         return

@@ -40,7 +40,8 @@ def whatif(
         options.text(
             "--policy",
             "-p",
-            help="Policy, with settings, as for [cyan]compare[/]; repeat for several. By default what we recommend, "
+            help="Policy, with settings, as for [cyan]compare[/], also your own in a file, [cyan]mine.py:name[/]; "
+            "repeat for several. By default what we recommend, "
             "[cyan]merit-fair:estimate=pooled,design=exact,slack=2[/].",
             panel=_POLICIES,
         ),
@@ -131,7 +132,7 @@ def _numbers(found: WhatIf) -> dict[str, Any]:
     from meritfair.scenarios.wording import lead
 
     arms = {"arms": found.n_arms, "left": found.left}
-    return {"sentence": lead(found), "settings": found.settings, **arms, "scenarios": found.table()}
+    return {"sentence": lead(found), "settings": found.settings, **arms, "scenarios": found.rows()}
 
 
 def _show(found: WhatIf) -> None:

@@ -15,6 +15,7 @@ from meritfair.core.checks import check_whole
 from meritfair.core.errors import InputError
 from meritfair.core.texts import several
 
+WORKER = "MERITFAIR_WORKER"  # a variable that is set in processes which work for another one
 _ARM_STEPS = 10_000_000_000  # more than a core plays in a second
 _LONGEST = 30 * 86_400  # seconds
 _MOST_STEPS = 2**53  # up to here a run's counts are exact

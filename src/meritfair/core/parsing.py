@@ -1,5 +1,8 @@
 """Settings as text, as people type them: "cpap:noise=0.2,variant=probfair".
 
+A policy of your own is named by a file, or a module in a package, and what is defined there: the name in
+"mine.py:gain_first:need=0.5" is "mine.py:gain_first".
+
 A setting may itself be a name with settings, as a policy's merit is. Colons separate these, as commas separate those of
 the policy: "merit-fair:estimate=mean,merit=affine:slope=1:intercept=1.5".
 """
@@ -15,6 +18,34 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _WORDS = {"true": True, "false": False, "none": None}
+_OWN = re.compile(r"(.*\.py(?::[^:=,]*)?|\w+(?:\.\w+)+:[^:=,]+)(?::(.*))?", re.DOTALL)
+
+
+def is_own(name: object) -> bool:
+    """Return whether this is the name of a policy in a file or a module, or of a file.
+
+    Examples
+    --------
+    >>> is_own("policies/mine.py:gain_first"), is_own("clinic.policies:gain_first"), is_own("merit-fair")
+    (True, True, False)
+    """
+    found = _OWN.fullmatch(name) if isinstance(name, str) else None
+    return found is not None and found[2] is None
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """Split a text into a name and its settings, as they are typed.
+
+    Examples
+    --------
+    >>> split_name("merit-fair:estimate=mean,slack=2"), split_name("mine.py:gain_first:need=0.5")
+    (('merit-fair', 'estimate=mean,slack=2'), ('mine.py:gain_first', 'need=0.5'))
+    """
+    found = _OWN.fullmatch(text)
+    if found is not None and "=" not in found[1]:
+        return found[1], found[2] or ""
+    name, _, settings = text.partition(":")
+    return name, settings
 
 
 def split_settings(text: str, separators: str = ",") -> tuple[str, dict[str, Any]]:
@@ -27,7 +58,7 @@ def split_settings(text: str, separators: str = ",") -> tuple[str, dict[str, Any
     """
     if not isinstance(text, str):
         raise InputError(f"must be text, got {text!r}")
-    name, _, rest = text.partition(":")
+    name, rest = split_name(text)
     settings: dict[str, Any] = {}
     for part in filter(None, re.split(f"[{separators}]", rest)):
         key, equals, value = part.partition("=")

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -352,6 +353,35 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> st
 def _in_one_line(cell: str) -> str:
     first, *more = cell.split("\n")
     return f"{first} ({' '.join(more)})" if more else first
+
+
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: str, note: str = "") -> str:
+    r"""Return cells of text as a table of HTML, as notebooks show it; further lines of a cell are small.
+
+    Examples
+    --------
+    >>> print(html_table(["policy", "price of\nfairness"], [["a<b", "10 %\n8 to 12 %"]], "two runs"), end="")
+    <table>
+    <caption>two runs</caption>
+    <tr><th style="text-align: left">policy</th><th>price of fairness</th></tr>
+    <tr><td style="text-align: left">a&lt;b</td><td>10 %<br><small>8 to 12 %</small></td></tr>
+    </table>
+    """
+    head = _html_row([heading.replace("\n", " ") for heading in headings], "th")
+    body = [_html_row(row, "td") for row in rows]
+    below = [f"<p><small>{escape(note)}</small></p>"] if note else []
+    return "\n".join(["<table>", f"<caption>{escape(title)}</caption>", head, *body, "</table>", *below, ""])
+
+
+def _html_row(cells: Sequence[str], tag: str) -> str:
+    styles = [' style="text-align: left"', *[""] * (len(cells) - 1)]
+    texts = [f"<{tag}{style}>{_html_lines(cell)}</{tag}>" for style, cell in zip(styles, cells, strict=True)]
+    return f"<tr>{''.join(texts)}</tr>"
+
+
+def _html_lines(cell: str) -> str:
+    first, *more = escape(cell).split("\n")
+    return "<br>".join([first, *(f"<small>{line}</small>" for line in more)])
 
 
 def latex_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

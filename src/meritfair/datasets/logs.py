@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -39,7 +40,7 @@ import numpy.typing as npt
 from meritfair.core.arrays import AnyArray, BoolArray, DateArray, FloatArray, IntArray, frozen
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import InputError, RowError
-from meritfair.core.tables import Labels, first_duplicate, numbered, read_table, write_table
+from meritfair.core.tables import Labels, column_names, first_duplicate, numbered, read_table, write_table
 from meritfair.core.texts import several
 from meritfair.datasets.log_columns import (
     LARGEST_ROUND,
@@ -362,6 +363,19 @@ def read_log(path: str | PathLike[str], features: Sequence[str] = (), *, absent:
         )
     except RowError as bad:
         raise table.located(bad) from None
+
+
+def read_features(path: str | PathLike[str]) -> dict[str, tuple[str, ...]]:
+    """Return every column of a file that is the same in all rows of an arm, with its value for each of the arms."""
+    known = {*_COLUMNS, *_MORE_COLUMNS}
+    names = [name for name in column_names(path, "observations") if name and name.lower() not in known]
+    table = read_table(path, "observations", ("arm", *dict.fromkeys(names)))
+    arms, arm = numbered(table.text("arm"))
+    features = dict[str, tuple[str, ...]]()
+    for name in names:
+        with suppress(RowError):  # a column that changes is no feature
+            features[name] = of_arms(name, table.columns[name], arm, arms)
+    return features
 
 
 def _known_bits(values: IntArray) -> list[int | None]:

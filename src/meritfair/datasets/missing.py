@@ -2,8 +2,9 @@ r"""How often states are missing after what: a log cannot prove that they are mi
 
 Estimates across gaps take it that a state is missing for reasons that have nothing to do with what it is, given what
 was seen before. If states are missing *because* of what they are (those who do badly do not answer), estimates are
-biased, and nothing in the log tells by how much. If the rate differs by the last state or by the last action, that is
-no bias by itself, as both are known; but where the known state matters, the unknown one often does as well.
+biased, and nothing in the log tells by how much: :mod:`meritfair.model.sensitivity` asks what would follow. If the rate
+differs by the last state or by the last action, that is no bias by itself, as both are known; but where the known state
+matters, the unknown one often does as well.
 
 The test is Pearson's chi-squared for one rate in all four cells (last state, last action).
 """
@@ -90,3 +91,23 @@ def missing_states(log: StateLog) -> MissingStates:
     rounds = np.bincount(cell, minlength=4)
     missing = np.bincount(cell[log.states[now + 1] < 0], minlength=4)
     return MissingStates(frozen(rounds.reshape(2, 2)), frozen(missing.reshape(2, 2)))
+
+
+def unseen_states(log: StateLog) -> tuple[IntArray, IntArray]:
+    """Return how often each arm's state and action were known, and in how many of these cases not the next state.
+
+    Shape (N, 2, 2) each, by state and action, without the last round of the log, after which nothing could be seen. A
+    round after which an arm has no row any more counts as one after which it was not seen.
+
+    Examples
+    --------
+    >>> log = StateLog(["a"] * 5, range(5), states=[0, None, 1, 1, None], actions=[1, 0, 0, 1, 0])
+    >>> visits, missing = unseen_states(log)
+    >>> visits[0].tolist(), missing[0].tolist()
+    ([[0, 1], [1, 1]], [[0, 1], [0, 1]])
+    """
+    known = (log.states >= 0) & (log.actions >= 0) & (log.rounds < log.rounds.max())
+    cell = 4 * log.arm + 2 * log.states + log.actions
+    counts = [np.bincount(cell[rows], minlength=4 * log.n_arms) for rows in (known, known & ~log.has_outcome)]
+    visits, missing = (frozen(each.reshape(-1, 2, 2)) for each in counts)
+    return visits, missing

@@ -2,6 +2,8 @@
 
 from meritfair.effects.estimate import effect
 from meritfair.effects.report import Effect, EffectTable
+from meritfair.effects.sensitivity import EffectSensitivity
+from meritfair.effects.together import Together
 from meritfair.effects.trial import LeftOut, Missing
 
-__all__ = ["Effect", "EffectTable", "LeftOut", "Missing", "effect"]
+__all__ = ["Effect", "EffectSensitivity", "EffectTable", "LeftOut", "Missing", "Together", "effect"]

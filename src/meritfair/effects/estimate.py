@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -15,7 +18,17 @@ from meritfair.core.tables import numbered
 from meritfair.datasets.logs import StateLog
 from meritfair.effects.estimator import PseudoOutcomes, pseudo_outcomes
 from meritfair.effects.report import Effect, EffectTable
-from meritfair.effects.sequence import LEAST, ROUNDS, first_variance, mixture_precision, mixture_radius, small_sample
+from meritfair.effects.sensitivity import sensitivity_of
+from meritfair.effects.sequence import (
+    ALIKE,
+    LEAST,
+    ROUNDS,
+    first_variance,
+    mixture_precision,
+    mixture_radius,
+    small_sample,
+)
+from meritfair.effects.together import drawn_together
 from meritfair.effects.trial import Trial, trial_of
 
 STATES = ("bad (0)", "good (1)")
@@ -23,8 +36,18 @@ NOT_RECORDED = "not recorded"
 _MOST_PERIODS = 8
 
 
-def effect(log: StateLog, *, group: str | None = None, level: float = 0.95, period: int | None = None) -> Effect:
+def effect(
+    log: StateLog,
+    *,
+    group: str | None = None,
+    cluster: str | None = None,
+    level: float = 0.95,
+    period: int | None = None,
+) -> Effect:
     """Estimate by how much a pull raises the probability of a good next state, from a log of draws with known chances.
+
+    Each arm must have been drawn by a chance of its own, as by all designs of meritfair, or `cluster` must say with
+    which others. What next states that were not observed could change is in `Effect.sensitivity`.
 
     Parameters
     ----------
@@ -32,6 +55,9 @@ def effect(log: StateLog, *, group: str | None = None, level: float = 0.95, peri
         With the exposure of each arm in each round, and the features that `group` asks for.
     group : str, optional
         A feature of the arms, by whose values effects are estimated as well.
+    cluster : str, optional
+        A feature of the arms, such as a clinic, whose arms were drawn together, or by draws that depend on each other.
+        Arms without a value are drawn by themselves. By default each arm is.
     level : float
         Level of the intervals: the probability that one holds the truth.
     period : int, optional
@@ -52,12 +78,14 @@ def effect(log: StateLog, *, group: str | None = None, level: float = 0.95, peri
     if not isinstance(log, StateLog):
         raise InputError(f"log must be a StateLog, such as read_log returns, got {log!r}")
     alpha = 1 - check_number("level", level, 0.0, 1.0, open_ends=True)
-    names, member = ((), None) if group is None else _groups(log, group)
-    trial = trial_of(log)
+    names, member = ((), None) if group is None else _groups(log, "group", group)
+    unit = np.arange(log.n_arms) if cluster is None else _clusters(log, cluster)
+    trial = trial_of(log, unit)
     rows = _Rows(trial, pseudo_outcomes(trial), alpha)
     length = _period_length(trial) if period is None else check_whole("period", period, 1)
+    overall, interval = rows.overall()
     return Effect(
-        overall=rows.table(("all",), np.zeros_like(trial.arm)),
+        overall=overall,
         states=rows.table(STATES, trial.state),
         groups=None if member is None else rows.table(names, member[trial.arm]),
         periods=_periods(trial, rows, length),
@@ -65,8 +93,12 @@ def effect(log: StateLog, *, group: str | None = None, level: float = 0.95, peri
         left_out=trial.left_out,
         overridden=trial.overridden,
         missing=trial.missing,
+        together=drawn_together(log, unit),
+        sensitivity=sensitivity_of(trial, interval[1:], partial(_overall, alpha=alpha)),
         settings={
             "group": group,
+            "cluster": cluster,
+            "clusters": None if cluster is None else len(np.unique(trial.unit[trial.used])),
             "level": float(level),
             "period": length,
             "arms": log.n_arms,
@@ -78,15 +110,33 @@ def effect(log: StateLog, *, group: str | None = None, level: float = 0.95, peri
     )
 
 
-def _groups(log: StateLog, group: str) -> tuple[tuple[str, ...], IntArray]:
+def name_clusters(found: Effect, log: StateLog, features: Mapping[str, Sequence[str]]) -> Effect:
+    """Return an effect that names the column if one of these features of the log's arms says who is drawn with whom."""
+    cluster = found.settings["cluster"]
+    unit = np.arange(log.n_arms) if cluster is None else _clusters(log, cluster)
+    return replace(found, together=drawn_together(log, unit, features))
+
+
+def _overall(trial: Trial, alpha: float) -> tuple[float, float, float]:
+    return _Rows(trial, pseudo_outcomes(trial), alpha).overall()[1]
+
+
+def _groups(log: StateLog, what: str, group: str) -> tuple[tuple[str, ...], IntArray]:
     """Return the values of a feature and which of them each arm has, in the order of the alphabet."""
     values = log.features.get(group)
     if values is None:
         known = f"the log was read with {', '.join(log.features)}" if log.features else "the log was read without any"
-        raise InputError(f"group must be a feature of the arms, got {group!r}, but {known}: see read_log")
+        raise InputError(f"{what} must be a feature of the arms, got {group!r}, but {known}: see read_log")
     names, member = numbered(value or NOT_RECORDED for value in values)
     order = np.argsort(names, kind="stable")
     return tuple(names[k] for k in order), np.asarray(np.argsort(order)[member])
+
+
+def _clusters(log: StateLog, cluster: str) -> IntArray:
+    """Return which cluster each arm is of; without a value for it, one of its own."""
+    names, member = _groups(log, "cluster", cluster)
+    alone = np.array([not value for value in log.features[cluster]])
+    return np.where(alone, len(names) + np.arange(log.n_arms), member)
 
 
 def _period_length(trial: Trial) -> int:
@@ -114,28 +164,49 @@ class _Rows:
     """The rows of a trial with their pseudo-outcomes, of which tables are made."""
 
     def __init__(self, trial: Trial, made: PseudoOutcomes, alpha: float) -> None:
-        self.trial, self.alpha = trial, alpha
+        self.trial, self.alpha, self.factor = trial, alpha, made.factor
         used = trial.used
         drawn, outcome, e = trial.drawn[used], trial.outcome[used], trial.exposure[used]
-        weight = 1 / np.where(drawn == 1, e, 1 - e)
+        units, self.unit = np.unique(trial.unit_round[used], return_inverse=True)
+        self.alone = len(units) == len(self.unit)  # every row is a unit
         self.columns = {
             "rows": np.ones(len(drawn)),
             "pulled": drawn,
             "value": made.value,
-            "square": made.square,
-            "fourth": made.square**2,
-            "weight": weight,
-            "weight_squared": weight**2,
             "good": outcome,
             "good_pulled": outcome * drawn,
+        }
+        self.of_units = {
+            "residual": made.residual,
+            "weight": 1 / np.where(drawn == 1, e, 1 - e),
+            "drawn": drawn,
+            "not_drawn": 1 - drawn,
         }
 
     def _sums(self, cell: IntArray, cells: int) -> dict[str, FloatArray]:
         """Return the sums of all columns, for each number that a row of the trial may have."""
         mine = cell[self.trial.used]
-        return {
-            name: np.asarray(np.bincount(mine, values, minlength=cells), float) for name, values in self.columns.items()
+        units = self._by_unit(mine, cells)
+        square = units["residual"] ** 2 * units["factor"]
+        of_units = {
+            "square": square,
+            "fourth": square**2,
+            "weight": units["weight"],
+            "weight_squared": units["weight"] ** 2,
+            "units_drawn": units["drawn"] > 0,
+            "units_not_drawn": units["not_drawn"] > 0,
         }
+        found = {name: np.bincount(mine, values, minlength=cells) for name, values in self.columns.items()}
+        found |= {name: np.bincount(units["cell"], values, minlength=cells) for name, values in of_units.items()}
+        return {name: np.asarray(values, float) for name, values in found.items()}
+
+    def _by_unit(self, cell: IntArray, cells: int) -> dict[str, Any]:
+        """Return the sums of columns over the rows of a unit that are in one cell, and the cell and factor of each."""
+        if self.alone:
+            return {**self.of_units, "cell": cell, "factor": self.factor}
+        keys, first, which = np.unique(self.unit * cells + cell, return_index=True, return_inverse=True)
+        sums = {name: np.bincount(which, values) for name, values in self.of_units.items()}
+        return {**sums, "cell": keys % cells, "factor": self.factor[first]}
 
     def table(self, names: Sequence[str], part: IntArray, rounds: int = ROUNDS) -> EffectTable:
         """Return the effect in each part, with intervals that are narrowest after so many rounds.
@@ -144,6 +215,11 @@ class _Rows:
         """
         variance = rounds * self._first_variance(part, len(names))
         return _table(names, self._sums(part, len(names)), variance, self.alpha)
+
+    def overall(self) -> tuple[EffectTable, tuple[float, float, float]]:
+        """Return the effect in all rows, also as numbers: with its interval at any time."""
+        found = self.table(("all",), np.zeros_like(self.trial.arm))
+        return found, (float(found.estimate[0]), float(found.anytime_low[0]), float(found.anytime_high[0]))
 
     def course(self) -> EffectTable:
         """Return the effect up to each round that has rows."""
@@ -161,7 +237,10 @@ class _Rows:
         first = np.full(parts, len(self.trial.labels))
         np.minimum.at(first, mine, when)
         at_first = when == first[mine]
-        variance = first_variance(self.trial.exposure[usable][at_first])
+        _, which, members = np.unique(
+            self.trial.unit_round[usable][at_first] * parts + mine[at_first], return_inverse=True, return_counts=True
+        )
+        variance = first_variance(self.trial.exposure[usable][at_first]) * (1 + (members[which] - 1) * ALIKE)
         found = np.bincount(mine[at_first], variance, minlength=parts)
         return np.where(found > 0, found, 1.0)
 
@@ -177,7 +256,7 @@ def _table(names: Sequence[str], sums: Mapping[str, FloatArray], variance: Float
         difference = sums["good_pulled"] / pulled - (sums["good"] - sums["good_pulled"]) / (n - pulled)
         effective = sums["weight"] ** 2 / sums["weight_squared"]  # that many rows with exposures of 1/2 say as much
     asymptotic = stdtrit(freedom, 1 - alpha / 2) * error
-    enough = (pulled >= LEAST) & (n - pulled >= LEAST)
+    enough = (sums["units_drawn"] >= LEAST) & (sums["units_not_drawn"] >= LEAST)
 
     def bound(end: FloatArray) -> FloatArray:
         return np.where(enough, np.clip(end, -1.0, 1.0), np.nan)  # probabilities differ by at most 1
@@ -192,6 +271,8 @@ def _table(names: Sequence[str], sums: Mapping[str, FloatArray], variance: Float
         anytime_high=bound(estimate + anytime),
         rows=n.astype(np.int64),
         pulled=pulled.astype(np.int64),
+        units_drawn=sums["units_drawn"].astype(np.int64),
+        units_not_drawn=sums["units_not_drawn"].astype(np.int64),
         effective=np.where(n > 0, effective, 0.0),
         difference=difference,
     )

@@ -20,11 +20,24 @@ uniform prior; :math:`\kappa` is `SHRINKAGE`.
 .. math:: q_{it} = A_{it}\frac{(Y_{it} - m_1)^2}{e_{it}^2} + (1 - A_{it})\frac{(Y_{it} - m_0)^2}{(1 - e_{it})^2}
 
 is at least the variance on average, and hardly more once predictions are good. It is also an upper bound if potential
-outcomes are taken as fixed and only draws as random (Ham et al. 2022), and then nothing is assumed of outcomes: those
-of different arms may depend on each other. The arms of a round are drawn together. Draws of a fixed number make arms
-compete, which lowers the variance of a sum of numbers with one sign, and raises that of numbers that cancel each other
-by a factor of at most n/(n - 1) for n arms with equal exposures, and about that for others; the squares of a round
-are multiplied by it.
+outcomes are taken as fixed and only draws as random (Ham et al. 2022).
+
+**What is assumed of draws.** The variance of a sum over a round is taken as the sum of the variances, so *each arm must
+be drawn by a chance of its own*. Then outcomes of different arms may depend on each other as they like: a week that is
+bad for all moves those who were drawn and those who were not. Where whole clinics are drawn it moves the one and not
+the other, and the variance is many times as large. Such arms are one *unit* u, and in the square stands the sum over
+its arms in the round, which contains their covariances:
+
+.. math:: q_{ut} = \Big(\sum_{i \in u} A_{it}\frac{Y_{it} - m_1}{e_{it}}
+          - (1 - A_{it})\frac{Y_{it} - m_0}{1 - e_{it}}\Big)^2 .
+
+Nothing else changes: each round draws anew, so units count once in every round, and two clinics in 40 rounds are 40
+experiments. Units that are drawn once and for all are one experiment, whose exposures are 0 and 1 from then on.
+
+The units of a round are drawn together. Draws of a fixed number make them compete, which lowers the variance of a sum
+of numbers with one sign, and raises that of numbers that cancel each other by a factor of at most n/(n - 1) for n units
+with equal exposures, and about that for others; the squares of a round are multiplied by it. All designs of meritfair
+draw arms one by one in this sense: systematic sampling goes through them in random order.
 
 The asymptotic interval takes the quantile of Student's t for :math:`2 (\sum q)^2 / \sum q^2` degrees of freedom
 (Satterthwaite). It is hardly wider than the normal one, unless a few rows with small exposures carry most of the
@@ -59,12 +72,15 @@ class PseudoOutcomes:
     ----------
     value : ndarray
         One for each row, with the effect of a pull as its mean.
-    square : ndarray
-        For each, at least its variance on average.
+    residual : ndarray
+        For each, by how much it differs from the effect that was predicted.
+    factor : ndarray
+        By how much the competition of the units of its round may raise the variance.
     """
 
     value: FloatArray
-    square: FloatArray
+    residual: FloatArray
+    factor: FloatArray
 
 
 def pseudo_outcomes(trial: Trial) -> PseudoOutcomes:
@@ -82,12 +98,13 @@ def pseudo_outcomes(trial: Trial) -> PseudoOutcomes:
     never, always = predictions(trial)[:, used]
     e, drawn, outcome = trial.exposure[used], trial.drawn[used], trial.outcome[used]
     residual = np.where(drawn == 1, (outcome - always) / e, -(outcome - never) / (1 - e))
-    return PseudoOutcomes(always - never + residual, residual**2 * competition(trial)[used])
+    return PseudoOutcomes(always - never + residual, residual, competition(trial)[used])
 
 
 def competition(trial: Trial) -> FloatArray:
-    """Return for each row n/(n - 1), for the n arms of its round that were in the draw; 1 if it was alone."""
-    n = np.bincount(trial.round[trial.usable], minlength=len(trial.labels))[trial.round]
+    """Return for each row n/(n - 1), for the n units of its round that were in the draw; 1 if it was alone."""
+    _, first = np.unique(trial.unit_round[trial.usable], return_index=True)
+    n = np.bincount(trial.round[trial.usable][first], minlength=len(trial.labels))[trial.round]
     return np.asarray(np.where(n > 1, n / np.maximum(n - 1, 1), 1.0))
 
 

@@ -9,10 +9,11 @@ from meritfair.core.figures import evenly
 from meritfair.core.language import _, current
 from meritfair.core.pages import Drawing, Page, PageSection, PageTable, svg, write_page
 from meritfair.core.texts import printable
-from meritfair.effects.report import Effect, EffectTable, plain_difference, signed
-from meritfair.effects.sequence import LEAST
+from meritfair.effects.report import Effect, EffectTable, about_unseen, counted, needed, plain_difference, signed
+from meritfair.effects.sensitivity import EffectSensitivity
 
 _MOST_ROUNDS = 60
+_DIFFERENCES = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)  # of those who were not seen from those who were
 
 
 def write_effect_page(found: Effect, path: str | PathLike[str]) -> None:
@@ -57,17 +58,16 @@ def span(low: float, high: float) -> str:
 def effect_page(found: Effect) -> Page:
     """Return what the page says."""
     low, high = found.interval
-    notes, warnings = (
-        [note for note in found.notes() if note.startswith("Warning") == warns] for warns in (False, True)
-    )
     numbers = {
         "effect of a pull, in percentage points": signed(found.estimate),
         f"{100 * found.level:g} % interval, whenever one looks": span(low, high),
         "arm-rounds used": f"{found.overall.rows[0]:,}",
         "plain difference of means": signed(found.difference),
     }
-    sections = (_shown(found), _over_time(found), _how_to_read(found), PageSection("What was left out", notes))
-    return Page("Did it help?", str(found), numbers, sections, _made_with(found), warnings)
+    unseen = [] if found.sensitivity is None else [_not_seen(found, found.sensitivity)]
+    left_out = PageSection("What was left out", [note for note in found.notes() if note not in about_unseen(found)])
+    sections = (_shown(found), *unseen, _over_time(found), _how_to_read(found), left_out)
+    return Page("Did it help?", str(found), numbers, sections, _made_with(found), found.warnings())
 
 
 def _shown(found: Effect) -> PageSection:
@@ -88,6 +88,26 @@ def _shown(found: Effect) -> PageSection:
     )
     own = ["Each interval holds on its own, not all intervals of a table at once."]
     return PageSection("The effect of a pull", ["Effects are in percentage points."], drawing, tables, own)
+
+
+def _not_seen(found: Effect, known: EffectSensitivity) -> PageSection:
+    """Return by how much the answer would change if those who were not seen had done worse or better."""
+    rows = [
+        [f"{100 * d:.0f}", *(_with(found, known.shift(-way * d, way * d)) for way in (1, -1))] for d in _DIFFERENCES
+    ]
+    headings = (
+        "percentage points",
+        "those drawn did worse,\nthe others better",
+        "those drawn did better,\nthe others worse",
+    )
+    table = PageTable("If those who were not seen had differed from those who were", headings, rows)
+    note = "The effect with its interval at any time. With 100 points, all who were not seen were bad, or good."
+    return PageSection("States that were not observed", about_unseen(found), None, [table], [note])
+
+
+def _with(found: Effect, shift: float) -> str:
+    low, high = (min(1.0, max(-1.0, end + shift)) for end in found.interval)
+    return f"{signed(found.estimate + shift)} ({span(low, high)})"
 
 
 def _over_time(found: Effect) -> PageSection:
@@ -117,8 +137,8 @@ def _how_to_read(found: Effect) -> PageSection:
             f"{misled} at most. The interval “for one look” is narrower, and right only if the time of the one look "
             "was set beforehand.",
             plain_difference(found),
-            f"Effective: as many arm-rounds with a chance of one half would say as much. An interval needs {LEAST} "
-            f"draws that reached an arm, and {LEAST} that did not; until then there is a dash.",
+            f"Effective: as many {counted(found)} with a chance of one half would say as much. An interval needs "
+            f"{needed(clusters=found.settings['cluster'] is not None)}; until then there is a dash.",
         ),
     )
 
@@ -130,6 +150,7 @@ def _made_with(found: Effect) -> dict[str, str]:
         f"{settings['last_round']}",
         "level": f"{100 * found.level:g} %",
         "group": printable(str(settings["group"] or "none")),
+        "drawn together": printable(str(settings["cluster"] or "nobody")),
         "rounds in a period": f"{settings['period']:,}",
         **{name: str(version) for name, version in versions.items()},
     }

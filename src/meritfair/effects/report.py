@@ -17,14 +17,18 @@ from meritfair.core.checks import check_choice
 from meritfair.core.language import current
 from meritfair.core.tables import data_frame, rows_of, write_table
 from meritfair.core.texts import several
+from meritfair.effects.sensitivity import EffectSensitivity
 from meritfair.effects.sequence import LEAST
+from meritfair.effects.together import Together
 from meritfair.effects.trial import LeftOut, Missing
+from meritfair.model.sensitivity import STEP
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_FEW_CLUSTERS = 5  # competition is then allowed for by so much that intervals are wider than they have to be
 _FINE = 0.02  # intervals narrower than this are told to a tenth of a percentage point
 
 
@@ -43,8 +47,10 @@ class EffectTable:
         The interval that holds whenever one looks, however often.
     rows, pulled : ndarray
         How many arm-rounds are used, and in how many of them the arm was drawn.
+    units_drawn, units_not_drawn : ndarray
+        In how many rounds of a unit, an arm or a cluster, an arm of it was drawn, and in how many one was not.
     effective : ndarray
-        The effective sample size: as many arm-rounds with exposures of 1/2 would say as much.
+        The effective sample size: as many rounds of a unit with exposures of 1/2 would say as much.
     difference : ndarray
         The plain difference of means: good next states of those drawn less those of the others. Biased if exposures
         follow from anything that matters for the outcome.
@@ -59,6 +65,8 @@ class EffectTable:
     anytime_high: FloatArray
     rows: IntArray
     pulled: IntArray
+    units_drawn: IntArray
+    units_not_drawn: IntArray
     effective: FloatArray
     difference: FloatArray
 
@@ -80,7 +88,7 @@ class EffectTable:
         """Return the table as columns of plain values; the first is called `what`."""
         return {what: list(self.names), **{name: values.tolist() for name, values in self._numbers().items()}}
 
-    def table(self, what: str) -> list[dict[str, Any]]:
+    def records(self, what: str) -> list[dict[str, Any]]:
         """Return the table as rows of plain values."""
         return rows_of(self.columns(what))
 
@@ -110,8 +118,12 @@ class Effect:
         In how many used rows the arm was pulled though not drawn, or drawn and not pulled.
     missing : Missing
         Whether outcomes are missing more often for those drawn.
+    together : Together or None
+        Which arms were drawn together though `cluster` does not say so; None if draws one by one explain the log.
+    sensitivity : EffectSensitivity or None
+        What the next states that were not observed could change; None if all were observed.
     settings : dict
-        Level, group, period, size of the log and versions, as plain values.
+        Level, group, cluster, period, size of the log and versions, as plain values.
     """
 
     overall: EffectTable
@@ -122,6 +134,8 @@ class Effect:
     left_out: LeftOut
     overridden: int
     missing: Missing
+    together: Together | None
+    sensitivity: EffectSensitivity | None
     settings: dict[str, Any]
 
     @property
@@ -156,21 +170,28 @@ class Effect:
         return [("all", self.overall), ("state", self.states), *group, ("period", self.periods)]
 
     def __str__(self) -> str:
-        return verdict(self.estimate, *self.interval, self.level)
+        return verdict(self.estimate, *self.interval, self.level, clusters=self.settings["cluster"] is not None)
 
     def __repr__(self) -> str:
         return f"Effect({self})"
 
-    def notes(self) -> list[str]:
-        """Return what a reader should know of the rows, a sentence or two for each."""
-        return [*_about_rows(self), *_about_override(self), *_about_missing(self)]
+    def warnings(self) -> list[str]:
+        """Return what may make the answer wrong: arms that were drawn together, outcomes that are missing by draw."""
+        return [*_about_together(self), *_about_missing(self)]
 
-    def table(self) -> list[dict[str, Any]]:
+    def notes(self) -> list[str]:
+        """Return what else a reader should know of the rows, and of those that are missing."""
+        return [*_about_rows(self), *_about_clusters(self), *_about_override(self), *about_unseen(self)]
+
+    def rows(self) -> list[dict[str, Any]]:
         """Return a row for each part (overall, state, group and period) as plain values."""
         return rows_of(self._columns())
 
-    def to_frame(self, what: Literal["parts", "rounds"] = "parts") -> pd.DataFrame:
-        """Return the table of the parts, or of what was known after each round, as a pandas DataFrame."""
+    def table(self, what: Literal["parts", "rounds"] = "parts") -> pd.DataFrame:
+        """Return a DataFrame with a row for each part, or for what was known after each round.
+
+        It needs the extra ``lab``.
+        """
         chosen = check_choice("what", what, ("parts", "rounds"))
         return data_frame(self._columns() if chosen == "parts" else self.rounds.columns("round"))
 
@@ -210,8 +231,8 @@ class Effect:
 _NUMBERS = tuple(each.name for each in fields(EffectTable) if each.name != "names")
 
 
-def verdict(estimate: float, low: float, high: float, level: float) -> str:
-    """Return in a sentence what an estimate and its interval say.
+def verdict(estimate: float, low: float, high: float, level: float, *, clusters: bool = False) -> str:
+    """Return in a sentence what an estimate and its interval say; draws are those of clusters, or of arms.
 
     Examples
     --------
@@ -222,10 +243,8 @@ def verdict(estimate: float, low: float, high: float, level: float) -> str:
 +7 fits the records, at 95 % confidence.
     """
     if not math.isfinite(low):
-        return (
-            "It cannot be said yet whether a pull makes a difference: "
-            f"that takes at least {LEAST} draws that reached an arm, and {LEAST} that did not."
-        )
+        takes = needed(clusters=clusters)
+        return f"It cannot be said yet whether a pull makes a difference: that takes at least {takes}."
     digits = 1 if high - low < _FINE else 0
     sure = f"at {100 * level:.6g} % confidence"
     if low <= 0 <= high:
@@ -238,6 +257,18 @@ def verdict(estimate: float, low: float, high: float, level: float) -> str:
     least, most = (f"{100 * end:.{digits}f}" for end in ends)
     size = f"{100 * abs(estimate):.{digits}f} percentage points (between {least} and {most}, {sure})"
     return f"A pull {verb} the chance of a good next state by {size}."
+
+
+def needed(*, clusters: bool) -> str:
+    """Return what an interval takes, in words."""
+    if clusters:
+        return f"{LEAST} rounds of a cluster in which it was drawn, and {LEAST} in which it was not"
+    return f"{LEAST} draws that reached an arm, and {LEAST} that did not"
+
+
+def counted(found: Effect) -> str:
+    """Return what counts as one draw."""
+    return "arm-rounds" if found.settings["cluster"] is None else "rounds of a cluster"
 
 
 def signed(value: float, digits: int = 1) -> str:
@@ -277,6 +308,35 @@ def _about_rows(found: Effect) -> list[str]:
     return [f"{used}. {left}."]
 
 
+def _about_together(found: Effect) -> list[str]:
+    if found.together is None:
+        return []
+    name = found.together.column
+    advice = (
+        f"Name the column: --cluster {name}, in Python cluster={name!r}."
+        if name
+        else "Name the column that says who is drawn with whom: --cluster COLUMN, in Python cluster=."
+    )
+    return [
+        f"Warning: {found.together}. The intervals take it that each arm is drawn by a chance of its own, and are too "
+        f"narrow here. {advice}"
+    ]
+
+
+def _about_clusters(found: Effect) -> list[str]:
+    cluster = found.settings["cluster"]
+    if cluster is None:
+        return []
+    drawn, others = int(found.overall.units_drawn[0]), int(found.overall.units_not_drawn[0])
+    number = int(found.settings["clusters"])
+    said = (
+        f"Arms with the same {cluster} count as drawn together: {several(number, 'cluster')}, drawn {drawn:,} times "
+        f"and {others:,} times not."
+    )
+    few = "With so few clusters the intervals are wide, and hold more often than they say."
+    return [f"{said} {few}" if 1 < number <= _FEW_CLUSTERS else said]
+
+
 def _about_override(found: Effect) -> list[str]:
     if not found.overridden:
         return []
@@ -295,3 +355,57 @@ def _about_missing(found: Effect) -> list[str]:
         f"Warning: the next state is missing for {drawn} of those drawn and {others} of the others, which is more than "
         "chance explains. If it is missing because of what it is, the effect is biased."
     ]
+
+
+def about_unseen(found: Effect) -> list[str]:
+    """Return what next states that were not observed could change; nothing if all were observed."""
+    known = found.sensitivity
+    if known is None:
+        return []
+    part = 100 * known.missing / known.rows
+    said = (
+        f"Not seen: the next state of {known.missing:,} of {several(known.rows, 'arm-round')} ({part:.0f} %), "
+        f"{known.missing_drawn:,} of them drawn. The effect takes it that these were good as often as those that were "
+        "seen, in the same state and after the same draw; no record can show that."
+    )
+    return [f"{said} {_moved(found.estimate, known)} {_tips(known)} {_bounded(known)}"]
+
+
+def _moved(estimate: float, known: EffectSensitivity) -> str:
+    """Return what differences of ten points would change, in the direction that brings the effect to 0."""
+    step, by = (-STEP if estimate > 0 else STEP), f"{100 * STEP:.0f} percentage points"
+    first, second = ("less", "more") if estimate > 0 else ("more", "less")
+    drawn, others = (signed(estimate + known.shift(*moved)) for moved in ((step, 0.0), (0.0, -step)))
+    return (
+        f"If those drawn and not seen had been good {by} {first} often than that, the effect would be {drawn} instead "
+        f"of {signed(estimate)}; if those not drawn and not seen had been good {100 * STEP:.0f} points {second} often, "
+        f"{others}."
+    )
+
+
+def _tips(known: EffectSensitivity) -> str:
+    """Return at which difference the conclusion is another one."""
+    low, high = known.interval
+    worse, better = (f"{100 * d:.0f}" if math.isfinite(d) else "" for d in known.tipping.values())
+    if not math.isfinite(low):
+        return "It is too early for a conclusion that they could change."
+    if low > 0 or high < 0:
+        verb, size = ("helps", worse) if low > 0 else ("harms", better)
+        if size:
+            return f"With {size} points for both, it would no longer be clear that a pull {verb}."
+        return f"Even with 100 points for both, it would still be clear that a pull {verb}."
+    clear = [(worse, "less", "more", "harms"), (better, "more", "less", "helps")]
+    told = [
+        f"that a pull {verb}, if those drawn and not seen had been good {size} points {first} often and the others "
+        f"{size} points {second} often"
+        for size, first, second, verb in clear
+        if size
+    ]
+    return f"It would be clear {'; or '.join(told)}." if told else "No difference would make it clear what a pull does."
+
+
+def _bounded(known: EffectSensitivity) -> str:
+    (low, high), (least, most) = known.bounds, known.outer
+    said = f"Whatever the unseen states were, the effect lies between {signed(low)} and {signed(high)}"
+    outer = f", with the uncertainty of the draws between {signed(least)} and {signed(most)}"
+    return f"{said}{outer if math.isfinite(least) else ''}."

@@ -43,6 +43,7 @@ from meritfair.core.arrays import FloatArray
 
 LEAST = 20  # arms drawn, and arms not drawn, before an interval is shown
 ROUNDS = 20  # after about that many rounds the interval is narrowest
+ALIKE = 0.1  # correlation of the outcomes of a cluster that is expected; it only decides where intervals are narrowest
 _MOST_VARIANCE = 0.25  # of a state
 _USUAL = 3.0  # standard errors that the bound is away where it is narrowest
 

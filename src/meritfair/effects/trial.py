@@ -3,6 +3,8 @@
 A row of the log is used if its exposure lies strictly between 0 and 1, and its state, its draw and the state of the
 arm's next round were recorded. All others are left out, and counted by what they lack.
 
+What is drawn by one chance is a *unit*: an arm, or the arms of a cluster, such as a clinic, that are drawn together.
+
 What is `drawn` was randomised, what was done (`action`) need not be: where somebody overrode the draw, the effect is
 that of being drawn ("intention to treat"), since who is overridden is not left to chance.
 """
@@ -79,12 +81,16 @@ class Trial:
         The number of each of these rounds.
     round : ndarray
         For each row, which of these rounds.
+    unit : ndarray
+        For each row, what it was drawn with: its arm, or its cluster.
     arm, state, drawn, outcome : ndarray
         For each row; `drawn` and `outcome`, the next state, are -1 if not known.
     exposure : ndarray
         For each row; NaN where the arm was not in the draw.
     usable : ndarray of bool
         Whether the exposure lies strictly between 0 and 1.
+    due : ndarray of bool
+        Whether the log goes on after the row's round, so that its next state could have been observed.
     left_out : LeftOut
     overridden : int
         In how many used rows the arm was pulled though not drawn, or drawn and not pulled.
@@ -94,12 +100,14 @@ class Trial:
     labels: tuple[str, ...]
     numbers: IntArray
     round: IntArray
+    unit: IntArray
     arm: IntArray
     state: IntArray
     drawn: IntArray
     outcome: IntArray
     exposure: FloatArray
     usable: BoolArray
+    due: BoolArray
     left_out: LeftOut
     overridden: int
     missing: Missing
@@ -114,9 +122,21 @@ class Trial:
         """For each row, whether it is used."""
         return self.usable & self.complete
 
+    @property
+    def lost(self) -> BoolArray:
+        """For each row, whether it would be used if its next state, which is due, had been observed."""
+        return self.usable & self.due & (self.drawn >= 0) & (self.outcome < 0)
 
-def trial_of(log: StateLog) -> Trial:
+    @property
+    def unit_round(self) -> IntArray:
+        """For each row a number that those of its unit and round have, and no others."""
+        return np.asarray(self.round * (int(self.unit.max()) + 1) + self.unit)
+
+
+def trial_of(log: StateLog, unit: IntArray | None = None) -> Trial:
     """Return what of a log is a trial; refuse a log without chances, or with nothing that can be used.
+
+    `unit` says for each arm with which others it is drawn; by default with none.
 
     Examples
     --------
@@ -138,21 +158,24 @@ def trial_of(log: StateLog) -> Trial:
     numbers, first, place = np.unique(log.rounds[rows], return_index=True, return_inverse=True)
     days = log.rounds if log.dates is None else log.dates
     used = inside & (log.drawn >= 0) & (outcome >= 0)
+    drawn_as = log.arm if unit is None else unit[log.arm]
     if not used.any():
         raise InputError(f"no row of the log can be used: {_listed(left_out)}")
     return Trial(
         labels=tuple(str(day) for day in days[rows][first]),
         numbers=numbers,
         round=place.astype(np.int64),
+        unit=drawn_as[rows],
         arm=log.arm[rows],
         state=log.states[rows],
         drawn=log.drawn[rows],
         outcome=outcome[rows],
         exposure=log.exposure[rows],
         usable=inside[rows],
+        due=~latest[rows],
         left_out=left_out,
         overridden=int((used & (log.actions != log.drawn)).sum()),
-        missing=_missing(log, log.exposure, outcome, inside & ~latest & (log.states >= 0)),
+        missing=_missing(log, log.exposure, outcome, drawn_as, inside & ~latest & (log.states >= 0)),
     )
 
 
@@ -169,11 +192,11 @@ def _listed(left_out: LeftOut) -> str:
     return "; ".join(f"{several(number, 'row')} {reason}" for reason, number in left_out.reasons().items())
 
 
-def _missing(log: StateLog, exposure: FloatArray, outcome: IntArray, rows: BoolArray) -> Missing:
+def _missing(log: StateLog, exposure: FloatArray, outcome: IntArray, unit: IntArray, rows: BoolArray) -> Missing:
     """Return how often outcomes of some rows are missing, by draw.
 
     If missing is not caused by the draw, each row was drawn with its exposure whether or not its outcome is missing:
-    so the sum of (drawn - exposure) times what is missing more than usual is 0 on average.
+    so the sum of (drawn - exposure) times what is missing more than usual is 0 on average, for each unit and round.
     """
     assert log.drawn is not None
     rows = rows & (log.drawn >= 0)
@@ -182,6 +205,10 @@ def _missing(log: StateLog, exposure: FloatArray, outcome: IntArray, rows: BoolA
     if not lost.any() or lost.all():
         return Missing(of_drawn, of_others, 0.0)
     more = lost - lost.mean()
-    spread = float((chance * (1 - chance) * more**2).sum())
-    z = float(((drawn - chance) * more).sum()) / math.sqrt(spread)
-    return Missing(of_drawn, of_others, z)
+    odd = (drawn - chance) * more
+    if np.array_equal(unit, log.arm):
+        spread = float((chance * (1 - chance) * more**2).sum())
+    else:
+        _, of = np.unique(np.stack([log.rounds[rows], unit[rows]]), axis=1, return_inverse=True)
+        spread = float((np.bincount(of.ravel(), odd) ** 2).sum())
+    return Missing(of_drawn, of_others, float(odd.sum()) / math.sqrt(spread))

@@ -12,7 +12,9 @@ found by Newton's method between two bounds. What is missing to the sum after th
 that each arm has left: so the sum and the bounds hold always, and no step can fail.
 
 Who may not be pulled at a step is given nothing. Then the bounds may leave too little room for the budget, or ask for
-more than it: in the first case arms are given more than their bound, in the second less, each in proportion.
+more than it. In both cases one level is found for all accounts: who may be pulled is given
+:math:`\min(1, \max(0, d + e - \ell))`, where the level :math:`\ell` is as close to the slack, on that side, as the
+budget allows. So those who are farthest beyond it come back first.
 """
 
 from __future__ import annotations
@@ -151,24 +153,87 @@ def give(given: FloatArray, odds: FloatArray, low: FloatArray, high: FloatArray,
 
 @part
 def give_under_rules(
-    given: FloatArray, odds: FloatArray, low: FloatArray, high: FloatArray, free: BoolArray, budget: float, scale: float
+    given: FloatArray,
+    odds: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    account: FloatArray,
+    due: FloatArray,
+    free: BoolArray,
+    slack: float,
+    budget: float,
+    scale: float,
 ) -> float:
     """Do the same where the bounds may leave no room for the budget, which is at most the number of arms free.
 
-    Then all are given less than they should be given at least, or more than at most, each in proportion.
+    Learning gives way first: `low` and `high` are moved to the bounds of the slack, each in proportion, as far as it
+    needs. Where these leave no room either, all accounts are brought to one level.
     """
-    least = sum_of(low)
-    if least >= budget:
-        for arm in range(len(given)):
-            given[arm] = low[arm] * (budget / least) if least > 0.0 else 0.0
+    least, most = _sums_within(account, due, free, slack)
+    if not least <= budget <= most:
+        _bring_to_level(given, low, high, account, due, free, budget)
         return scale
-    if sum_of(high) > budget:
+    narrow_least, narrow_most = sum_of(low), sum_of(high)
+    if narrow_least <= budget <= narrow_most:
         return give(given, odds, low, high, budget, scale)
     for arm in range(len(given)):
-        given[arm] = high[arm]
-        high[arm] = 1.0 if free[arm] else 0.0
-    _share_rest(given, low, high, budget)
+        after = account[arm] + due[arm]
+        if not free[arm]:
+            given[arm] = 0.0
+        elif narrow_least > budget:
+            bound = _part(after - slack)
+            given[arm] = bound + (budget - least) / (narrow_least - least) * (low[arm] - bound)
+        else:
+            bound = _part(after + slack)
+            given[arm] = bound + (most - budget) / (most - narrow_most) * (high[arm] - bound)
     return scale
+
+
+@part
+def _part(value: float) -> float:
+    """Return the number from 0 to 1 that is next to a value."""
+    return min(1.0, max(0.0, value))
+
+
+@part
+def _sums_within(account: FloatArray, due: FloatArray, free: BoolArray, slack: float) -> tuple[float, float]:
+    """Return how much must and can be given in all to those who may be pulled, with accounts within the slack."""
+    least = most = 0.0
+    for arm in range(len(due)):
+        after = account[arm] + due[arm]
+        if free[arm]:
+            least += _part(after - slack)
+            most += _part(after + slack)
+    return least, most
+
+
+@part
+def _bring_to_level(
+    given: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    account: FloatArray,
+    due: FloatArray,
+    free: BoolArray,
+    budget: float,
+) -> None:
+    """Give so much that all accounts end at one level, as far as exposures between 0 and 1 allow."""
+    below, above = np.inf, -np.inf
+    for arm in range(len(due)):
+        if free[arm]:
+            below = min(below, account[arm] + due[arm] - 1.0)  # at this level all are given 1
+            above = max(above, account[arm] + due[arm])  # and at this one nothing
+    for _ in range(_STEPS):
+        middle = 0.5 * (below + above)
+        if not below < middle < above:
+            break
+        total, _most = _sums_within(account, due, free, middle)
+        below, above = (middle, above) if total > budget else (below, middle)
+    for arm in range(len(due)):
+        after = account[arm] + due[arm]
+        low[arm] = given[arm] = _part(after - above) if free[arm] else 0.0
+        high[arm] = _part(after - below) if free[arm] else 0.0
+    _share_rest(given, low, high, budget)
 
 
 @part
@@ -293,4 +358,4 @@ def give_once(
     narrow(low, high, floor, ceiling)
     leave_out(low, high, free)
     set_weights(odds, odds, account, pull)
-    give_under_rules(given, odds, low, high, free, float(budget), 1.0)
+    give_under_rules(given, odds, low, high, account, due, free, slack, float(budget), 1.0)

@@ -30,6 +30,7 @@ from numba.core.serialize import dumps
 from numba.extending import intrinsic
 
 from meritfair.core.errors import FileError, MeritfairError
+from meritfair.core.machine import WORKER
 from meritfair.core.storage import write_whole
 
 config: Any = numba.config
@@ -150,7 +151,7 @@ class CodeFiles(NullCache):
             return None
         checksum, code = content[:_CHECKSUM], content[_CHECKSUM:]
         if checksum != hashlib.sha256(key + code).digest():
-            _tell(f"damaged machine code in {self._directory} is not used; ", once="damage")
+            _tell(f"damaged machine code in {self._directory} is not used; compiling it again", once="damage")
             return None
         return _Code._rebuild(target, *pickle.loads(code))
 
@@ -165,20 +166,36 @@ class CodeFiles(NullCache):
 
 
 _CHECKSUM = hashlib.sha256().digest_size
+_NOWHERE = "no cache directory can be written to; NUMBA_CACHE_DIR can name one"
 _told: set[str] = set()
 
 
-def _tell(damage: str = "", *, once: str = "compiling") -> None:
-    """Tell the user, once, why a call takes so long."""
+def _tell(what: str, once: str = "compiling") -> None:
+    """Tell the user, once, why a call takes so long; a process that works for another leaves that to the other."""
     if once not in _told:
         _told.update({once, "compiling"})
-        kept = (
-            "once for this version"
-            if cache_directory() is not None
-            else "in every new process, as no cache directory can be written to; NUMBA_CACHE_DIR can name one"
-        )
-        text = f"meritfair: {damage}compiling the engine for this machine, {kept}: 10 to 20 seconds ..."
-        print(text, file=sys.stderr, flush=True)
+        if WORKER not in os.environ:
+            print(f"meritfair: {what} ...", file=sys.stderr, flush=True)
+
+
+def _is_cold(directory: Path | None) -> bool:
+    """Return whether nothing of this source is compiled yet, or nothing can be kept."""
+    return directory is None or next(directory.glob("*.code"), None) is None
+
+
+def _about_to_compile() -> str:
+    """Return what is about to happen, and how often it will."""
+    directory = cache_directory()
+    if not _is_cold(directory):
+        return "compiling a part of the engine that was not used before: some seconds"
+    kept = "once for this version" if directory is not None else f"in every new process, as {_NOWHERE}"
+    return f"compiling the engine for this machine, {kept}: 10 to 40 seconds"
+
+
+def tell_if_cold() -> None:
+    """Tell the user that processes which work for this one will have to compile the engine, if that is so."""
+    if _is_cold(cache_directory()):
+        _tell(_about_to_compile())
 
 
 class _Listener(event.Listener):
@@ -186,7 +203,7 @@ class _Listener(event.Listener):
 
     def on_start(self, happened: Any) -> None:
         if happened.data["dispatcher"].py_func.__module__.startswith(_ENGINE):
-            _tell()
+            _tell(_about_to_compile())
 
     def on_end(self, happened: Any) -> None:
         pass

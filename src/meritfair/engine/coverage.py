@@ -78,7 +78,10 @@ def _append(missed: IntArray, agrees: IntArray, leader: IntArray, facts: IntArra
     agrees[arm] = place + 1
 
 
-def coverage_gaps(coverage: Coverage) -> tuple[int, int]:
-    """Return G by its definition and as the authors have it; a wait that is not over counts as if it ended next."""
-    entries = coverage.leader[: coverage.facts[_LENGTH]]
-    return int(coverage.facts[_LONGEST]) + 1, int(entries.max())
+def coverage_gaps(coverage: Coverage) -> tuple[int, int, bool]:
+    """Return G by its definition and as the authors have it, and whether the longest wait was not over.
+
+    A wait that is not over counts as if it ended next, so if it is the longest, G is a lower bound.
+    """
+    longest, entries = coverage.facts[_LONGEST], coverage.leader[: coverage.facts[_LENGTH]]
+    return int(longest) + 1, int(entries.max()), bool(0 < longest == coverage.missed.max())

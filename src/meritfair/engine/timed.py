@@ -128,7 +128,10 @@ def give_now(timing: Timing, book: Accounts, rounds: Rounds, number: int) -> Non
     given, weight, low, high = book.given, book.weight, book.low, book.high
     if rounds.active:
         leave_out(low, high, rounds.free)
-        book.scale[0] = give_under_rules(given, weight, low, high, rounds.free, float(number), book.scale[0])
+        account, due, free, slack = book.account, book.due, rounds.free, timing.slack
+        book.scale[0] = give_under_rules(
+            given, weight, low, high, account, due, free, slack, float(number), book.scale[0]
+        )
     else:
         book.scale[0] = give(given, weight, low, high, float(number), book.scale[0])
     settle(book.account, book.least, book.largest, book.due, book.given)

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from meritfair.core.errors import FileError, InputError, MeritfairError, MissingExtraError
+from meritfair.core.machine import WORKER
 from meritfair.core.storage import naming
 from meritfair.lab.executors import check_workers
 from meritfair.lab.tasks import differences, versions
@@ -200,6 +201,7 @@ def _client(place: int | str) -> Iterator[Any]:
     settings = {
         "distributed.deploy.lost-worker-timeout": "1 day",  # on a busy machine it takes time to start again
         "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
+        f"distributed.nanny.pre-spawn-environ.{WORKER}": "1",
     }
     with (
         config.set(settings),

@@ -25,7 +25,7 @@ from typing import IO, Any, ParamSpec, TypeVar, cast
 
 from meritfair.core.checks import check_whole
 from meritfair.core.errors import MeritfairError
-from meritfair.core.machine import available_cores
+from meritfair.core.machine import WORKER, available_cores
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -174,7 +174,7 @@ class _Worker:
             [sys.executable, "-P", "-c", _BOOT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **_ONE_THREAD},
+            env={**os.environ, **_ONE_THREAD, WORKER: "1"},
             **alone,
         )
         self._to, self._back = cast("IO[bytes]", self.process.stdin), cast("IO[bytes]", self.process.stdout)

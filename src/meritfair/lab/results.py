@@ -10,15 +10,16 @@ import dataclasses
 import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from meritfair.core.checks import check_choice
 from meritfair.core.errors import FileError
 from meritfair.core.storage import check_suffix
 from meritfair.core.tables import SUFFIXES as NUMBERS
@@ -30,7 +31,7 @@ from meritfair.lab.tasks import CURVES, Outcome, Task, by_setting
 from meritfair.model.observation import observed_text
 from meritfair.model.rules import budget_text
 from meritfair.simulation.bootstrap import Interval, interval_row, intervals
-from meritfair.simulation.columns import ACCOUNTS, COLUMNS
+from meritfair.simulation.columns import ACCOUNTS, BOUND_MEANING, chosen, column_of, has_bounds, marked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +49,9 @@ SHOWN = (
     "coverage_gap",
 )
 
+_NOT_SHOWN = ("own_arms", "own_policy", "budgets")
 _HEADINGS = {"dataset": "data set", "n_arms": "arms", "budget": "budget", "merit": "merit"}  # these first
-_USUAL = {each.name: each.default for each in dataclasses.fields(Setting) if each.name not in ("own_arms", "budgets")}
+_USUAL = {each.name: each.default for each in dataclasses.fields(Setting) if each.name not in _NOT_SHOWN}
 _USUAL["rules"] = ""
 _SELDOM = [name for name in _USUAL if name not in (*_HEADINGS, "episodes", "horizon", "policy", "seed")] + ["seed"]
 
@@ -207,27 +209,49 @@ class Results:
         accounts = any(each.get(ACCOUNTS[0], _UNKNOWN).mean > 0 for each in self.measures.values())
         return [name for name in SHOWN + ACCOUNTS * accounts if name != "exposure_regret" or known]
 
-    def table(self) -> list[dict[str, Any]]:
-        """Return a row for each setting: all it says, its runs, and each measure with ``…_low`` and ``…_high``."""
+    def rows(self, columns: str | Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Return the `table` of settings as rows of plain values, or only some of its measures."""
+        names = chosen(columns, self._columns, self._columns)
         return [
-            {**_in_order(setting), "runs": len(self.outcomes[setting].runs), **interval_row(found)}
+            {
+                **_in_order(setting),
+                "runs": len(self.outcomes[setting].runs),
+                **interval_row({name: found[name] for name in names}),
+            }
             for setting, found in self.measures.items()
         ]
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return tuple(next(iter(self.measures.values()), {}))
+
+    def table(self, what: Literal["settings", "runs", "curves"] = "settings") -> pd.DataFrame:
+        """Return a DataFrame with a row for each setting, run, or run and kept episode; needs the extra ``lab``.
+
+        A setting has all that it says, its number of runs, and each measure with ``…_low`` and ``…_high``; the others
+        are as `load` has them. ``first_valid_episode`` and ``coverage_gap`` (t0 and G) are lower bounds unless
+        ``…_censored``, the share of runs that ended too early to know them, is 0.
+        """
+        if check_choice("what", what, ("settings", "runs", "curves")) == "settings":
+            return data_frame(self.rows())
+        return data_frame(*(_run_columns(outcome, curves=what == "curves") for outcome in self.outcomes.values()))
 
     def only(self, settings: Iterable[Setting]) -> Results:
         """Return the same of these settings alone, in their order, as far as they are there."""
         kept = {setting: self.outcomes[setting] for setting in settings if setting in self.outcomes}
         return dataclasses.replace(self, outcomes=kept)
 
-    def to_frame(self, *, curves: bool = False) -> pd.DataFrame:
-        """Return every run as a row of a pandas DataFrame, or with `curves` every run and kept episode, as `load`."""
-        return data_frame(*(_columns(outcome, curves=curves) for outcome in self.outcomes.values()))
+    def save(self, path: str | PathLike[str], *, columns: str | Sequence[str] | None = None) -> None:
+        """Write the table of settings to a file, which replaces an old one once it is complete.
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the table to a file, which replaces an old one once it is complete.
-
-        A .csv or .parquet file has all settings and all measures in full precision, a .md (Markdown) or .tex (LaTeX,
-        with booktabs) file what differs between settings and what people look at, rounded.
+        Parameters
+        ----------
+        path : path
+            A .csv or .parquet file has all that settings say, and numbers in full precision; a .md (Markdown) or .tex
+            (LaTeX, with booktabs) file what differs between settings, and rounded numbers with intervals.
+        columns : str or sequence of str, optional
+            Which of the `measures`, in this order. By default all in files of numbers, and in text those that people
+            look at most.
         """
         file = Path(path)
         suffix = check_suffix(file, "results", SUFFIXES)
@@ -236,23 +260,24 @@ class Results:
         # what is not in the table: which versions have played, and how much is missing
         about = json.dumps({"versions": dict(self.manifest.versions), "missing": self.missing}, sort_keys=True)
         if suffix in NUMBERS:
-            rows = self.table()
-            columns = {name: [row[name] for row in rows] for name in rows[0]}
-            write_table(file, "results", columns, {"meritfair": about})
+            rows = self.rows(columns)
+            values = {name: [row[name] for row in rows] for name in rows[0]}
+            write_table(file, "results", values, {"meritfair": about})
         else:
-            self._write_text(file, about)
+            self._write_text(file, about, chosen(columns, self._columns, self.shown))
 
-    def _write_text(self, file: Path, about: str) -> None:
-        wording, shown = self.wording, self.shown
-        headings = [*wording.headings, *(COLUMNS[name].heading for name in shown)]
+    def _write_text(self, file: Path, about: str, shown: Sequence[str]) -> None:
+        wording = self.wording
+        headings = [*wording.headings, *(column_of(name).heading for name in shown)]
         cells = [
-            [*wording.texts(setting), *(COLUMNS[name].in_full(found[name]) for name in shown)]
+            [*wording.texts(setting), *(marked(column_of(name).in_full(found[name]), name, found) for name in shown)]
             for setting, found in self.measures.items()
         ]
         more = any(len(found.runs) > 1 for found in self.outcomes.values())
         intervals = ", with 95 % bootstrap intervals" if more else ""
         missing = f" {self.warning}." if self.warning else ""
-        note = f"{self.description}. Means over runs{intervals}; regret is added up over episodes.{missing}"
+        bound = f" {BOUND_MEANING}" * has_bounds(cells)
+        note = f"{self.description}. Means over runs{intervals}; regret is added up over episodes.{bound}{missing}"
         write_text_table(file, headings, cells, about=about, note=note)
 
 
@@ -290,10 +315,10 @@ def load(folder: str | PathLike[str], *, curves: bool = False) -> pd.DataFrame:
         raise FileError(folder, f"has no results yet: {found.warning}")
     if found.warning:
         warnings.warn(f"{folder}: {found.warning}", stacklevel=2)
-    return found.to_frame(curves=curves)
+    return found.table("curves" if curves else "runs")
 
 
-def _columns(outcome: Outcome, *, curves: bool) -> dict[str, Any]:
+def _run_columns(outcome: Outcome, *, curves: bool) -> dict[str, Any]:
     same = _in_order(outcome.setting)
     if not curves:
         return {**same, "run": outcome.runs, **outcome.measures}

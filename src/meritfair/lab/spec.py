@@ -5,7 +5,8 @@ A setting says everything that decides its numbers, in the words that people typ
 random numbers of a run depend on the seed and its number alone, so policies meet the same arms.
 
 Arms of your own travel inside a setting, so that a worker needs no file; in its text they are a name and a checksum,
-``clinic.csv@0a1b2c3d4e5f6071``, so that other arms of the same name are another setting.
+``clinic.csv@0a1b2c3d4e5f6071``, so that other arms of the same name are another setting. So does the source of a policy
+of your own; its hash is among the versions of a task.
 
 Every check says which key of a spec is to blame (`SpecError`), so that a file's error can have the line.
 """
@@ -17,13 +18,13 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from meritfair import datasets
 from meritfair.core.checks import check_choice, check_flag, check_number, check_whole
 from meritfair.core.errors import InputError, MeritfairError
 from meritfair.core.machine import check_size
-from meritfair.core.parsing import split_settings
+from meritfair.core.parsing import is_own, split_name, split_settings
 from meritfair.model.allocation import check_bounds
 from meritfair.model.arms import Arms
 from meritfair.model.confidence import BALLS
@@ -34,11 +35,13 @@ from meritfair.model.observation import Observation, check_observed
 from meritfair.model.rules import Budget, Rules, budget_text, check_budgets
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
+from meritfair.policies.own import PolicySource, as_policy
 from meritfair.simulation.run import Run
 from meritfair.simulation.simulate import simulate
 
 _Value = TypeVar("_Value")
-_SPECIAL = ("own_arms", "budgets", "rules")  # which are not plain values
+_Named: TypeAlias = "tuple[str, PolicySource | None]"  # a policy as text, and where it is defined if it is in no list
+_SPECIAL = ("own_arms", "own_policy", "budgets", "rules")  # which are not plain values
 _MARK = "@"  # between the name of arms of your own and their checksum
 
 
@@ -145,6 +148,8 @@ class Setting(_Common):
     seed : int
     own_arms : Arms, optional
         Instead of those of a data set, which is then only a name; their checksum is added to it.
+    own_policy : PolicySource, optional
+        Where the policy is defined, if it is in no list.
 
     Examples
     --------
@@ -160,6 +165,7 @@ class Setting(_Common):
     merit: str = "exponential:c=3"
     budgets: tuple[int, ...] = ()
     own_arms: Arms | None = field(default=None, compare=False, repr=False)
+    own_policy: PolicySource | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -196,7 +202,9 @@ class Setting(_Common):
 
     def make_policy(self) -> Policy:
         """Return the policy."""
-        return registry.create_under(self.policy, self.criterion, self.confidence)
+        if self.own_policy is None and is_own(split_name(self.policy)[0]):
+            raise InputError(f"the source of {self.policy} is not here, only its name")
+        return _make_policy(self.policy, self.own_policy, self.criterion, self.confidence)
 
     def arms(self, runs: range) -> tuple[Arms, ...]:
         """Return the arms of these runs."""
@@ -243,13 +251,16 @@ class Spec(_Common):
     Attributes
     ----------
     datasets, policies, merits : tuple of str
-        What would be typed on the command line; a single text stands for a tuple of one.
+        What would be typed on the command line; a single text stands for a tuple of one. Of policies, also functions
+        that plan and policies themselves, which become text.
     sizes : tuple of (int, int)
         Pairs of N and K; a K that changes is a tuple, one for each of some steps, which repeat: ``(20, (4, 4, 0))``.
     runs : int
         Independent runs of each setting.
     own_arms : mapping of str to Arms
         Arms of your own, by the names that `datasets` has for them; their checksums are added to these.
+    own_policies : mapping of str to PolicySource
+        Where policies of your own are defined, by the names that `policies` has for them; made from `policies`.
     others
         As for `Setting`, the same for all.
 
@@ -270,6 +281,7 @@ class Spec(_Common):
     merits: tuple[str, ...] = ("exponential:c=3",)
     runs: int = 30
     own_arms: Mapping[str, Arms] = field(default_factory=dict, compare=False, repr=False)
+    own_policies: Mapping[str, PolicySource] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -284,7 +296,9 @@ class Spec(_Common):
 
         set_ = object.__setattr__
         set_(self, "merits", _check_each("merits", self.merits, _checked_merit))
-        set_(self, "policies", _check_each("policies", self.policies, self._checked_policy))
+        policies = _check_each("policies", self.policies, self._checked_policy)
+        set_(self, "own_policies", _sources(policies))
+        set_(self, "policies", tuple(text for text, _ in policies))
         set_(self, "datasets", _check_each("datasets", self.datasets, checked_dataset))
         set_(self, "sizes", _check_each("sizes", self.sizes, self._checked_size))
         set_(self, "own_arms", {names[name]: arms for name, arms in self.own_arms.items()})
@@ -302,10 +316,11 @@ class Spec(_Common):
         self.rules.check(n_arms, budget)
         return n_arms, budget
 
-    def _checked_policy(self, text: str) -> str:
+    def _checked_policy(self, given: Any) -> _Named:
+        text, source = _as_text(given, self.own_policies)
         criterion = Criterion(merit_from_text(self.merits[0]), self.design, self.floor, self.cap)
-        registry.create_under(text, criterion, self.confidence)
-        return text
+        _make_policy(text, source, criterion, self.confidence)
+        return text, source
 
     def _check_own(self, position: int, at: int, name: str, n_arms: int) -> None:
         if self.authors:
@@ -322,7 +337,11 @@ class Spec(_Common):
             budgets = () if isinstance(budget, int) else budget
             size = {"n_arms": n_arms, "budget": _largest(budget), "budgets": budgets}
             point = {**same, **size, "dataset": dataset, "merit": merit, "policy": policy}
-            made.append(Setting(**point, own_arms=self.own_arms.get(dataset)))
+            own: Any = {
+                "own_arms": self.own_arms.get(dataset),
+                "own_policy": self.own_policies.get(split_name(policy)[0]),
+            }
+            made.append(Setting(**point, **own))
         return tuple(made)
 
     def try_out(self, settings: Iterable[Setting], progress: Callable[[str, int, int], None] | None = None) -> None:
@@ -347,7 +366,7 @@ class Spec(_Common):
 
 def _check_each(key: str, values: Any, check: Callable[[Any], _Value]) -> tuple[_Value, ...]:
     """Return all of a list, checked; a single text, or a single size, stands for a list of one."""
-    single = isinstance(values, str) or (key == "sizes" and _is_pair(values))
+    single = isinstance(values, (str, Policy)) or callable(values) or (key == "sizes" and _is_pair(values))
     if not single and (not isinstance(values, Sequence) or not len(values)):
         wanted = "pairs of arms and budget, such as [[20, 4]]" if key == "sizes" else "texts"
         raise SpecError(key, f"{key} must be a non-empty list of {wanted}, got {values!r}")
@@ -357,6 +376,41 @@ def _check_each(key: str, values: Any, check: Callable[[Any], _Value]) -> tuple[
         if checked[-1] in checked[:-1]:
             raise SpecError(key, f"{value!r} is a duplicate", position)
     return tuple(checked)
+
+
+def _as_text(given: Any, known: Mapping[str, PolicySource]) -> _Named:
+    """Return a policy, given in any way, as text."""
+    if not isinstance(given, str):
+        return _text_of(as_policy(given))
+    name, settings = split_name(given)
+    if name not in known and not is_own(name):
+        return given, None
+    source = known[name] if name in known else PolicySource.read(name)
+    return f"{source.name}:{settings}" if settings else source.name, source
+
+
+def _text_of(policy: Policy) -> _Named:
+    """Return the text of which a policy is made again."""
+    listed = policy.name in registry.names() and registry.policy_class(policy.name) is type(policy)
+    source = None if listed else PolicySource.of(policy)
+    text = registry.text_of(policy, None if source is None else source.name)
+    if _make_policy(text, source, Criterion(), Confidence()).settings() != policy.settings():
+        raise InputError(f"settings in a sweep must be such that they can be typed, got {policy!r}")
+    return text, source
+
+
+def _make_policy(text: str, source: PolicySource | None, criterion: Criterion, confidence: Confidence) -> Policy:
+    found = None if source is None else registry.policy_in(source)
+    return registry.create_under(text, criterion, confidence, found)
+
+
+def _sources(policies: Iterable[_Named]) -> dict[str, PolicySource]:
+    """Return where policies are defined, by name, of those that are in no list."""
+    found: dict[str, PolicySource] = {}
+    for text, source in policies:
+        if source is not None and found.setdefault(split_name(text)[0], source) != source:
+            raise SpecError("policies", f"there are two files of the name {source.home}: rename one")
+    return found
 
 
 def _is_pair(values: Any) -> bool:

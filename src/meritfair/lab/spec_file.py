@@ -2,6 +2,7 @@
 
 A key has the name of an attribute of `Spec`. A data set, a policy or a merit is a text as on the command line,
 ``"cpap:noise=0.2"``, or a table, ``{name = "cpap", noise = 0.2}``; or, for a data set, a file of arms beside the spec.
+Files of policies, as in ``"mine.py:gain_first"``, are beside the spec, too.
 Texts are brought to one form, so that the order of settings, or 3 for 3.0, does not make another setting of it.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
@@ -19,15 +20,16 @@ from typing import Any
 
 from meritfair.core.checks import check_settings
 from meritfair.core.errors import FileError, InputError
-from meritfair.core.parsing import as_inner, join_settings, split_inner, split_settings
+from meritfair.core.parsing import as_inner, is_own, join_settings, split_inner, split_name, split_settings
 from meritfair.core.storage import check_readable, check_suffix
 from meritfair.core.tables import SUFFIXES
 from meritfair.datasets import read_arms
 from meritfair.lab.spec import Setting, Spec, SpecError
 from meritfair.model.arms import Arms
+from meritfair.policies.own import PolicySource
 
 _NEEDED = ("datasets", "sizes", "policies", "episodes")
-_KEYS = (*_NEEDED, *sorted({f.name for f in dataclasses.fields(Spec)} - {*_NEEDED, "own_arms"}))
+_KEYS = (*_NEEDED, *sorted({f.name for f in dataclasses.fields(Spec)} - {*_NEEDED, "own_arms", "own_policies"}))
 _TEXTS = ("datasets", "policies", "merits")
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 
@@ -104,7 +106,20 @@ def _make_spec(file: Path, text: str, values: dict[str, Any]) -> Spec:
         raise FileError(file, f"lacks {' and '.join(missing)}; a spec needs {', '.join(_NEEDED)}")
     own: dict[str, Arms] = {}
     given = values | {key: _texts(key, values[key], file.parent, own) for key in _TEXTS if key in values}
-    return Spec(**given, own_arms=own)
+    return Spec(**given, own_arms=own, own_policies=_policies_beside(file.parent, given["policies"]))
+
+
+def _policies_beside(folder: Path, texts: Sequence[str]) -> dict[str, PolicySource]:
+    """Return where policies in files are defined, by their names in a spec."""
+    found = {}
+    for position, text in enumerate(texts):
+        name, _ = split_name(text)
+        try:
+            if is_own(name):
+                found[name] = PolicySource.read(name, folder)
+        except InputError as error:
+            raise SpecError("policies", str(error), position) from None
+    return found
 
 
 def _texts(key: str, value: Any, folder: Path, own: dict[str, Arms]) -> list[str]:

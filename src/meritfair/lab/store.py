@@ -6,7 +6,7 @@ there. Shards of other specs or versions have other names; they are counted, and
 
 Beside the shards there is the *manifest*, so that results can be read without the spec, and by later versions:
 ``sweep.json`` has every setting of the last sweep into the folder, which shard has which of its runs, versions, and
-arms of your own; ``spec.toml`` is the spec as it was given, if it was a file.
+arms and policies of your own; ``spec.toml`` is the spec as it was given, if it was a file.
 """
 
 from __future__ import annotations
@@ -144,6 +144,7 @@ def keep_manifest(tasks: Sequence[Task], folder: Path, spec: str | None = None) 
 def _content(tasks: Sequence[Task]) -> dict[str, Any]:
     settings = {setting: number for number, setting in enumerate(dict.fromkeys(task.setting for task in tasks))}
     own = {setting.dataset: setting.own_arms for setting in settings if setting.own_arms is not None}
+    sources = [setting.own_policy for setting in settings if setting.own_policy is not None]
     return {
         "format": _FORMAT,
         "versions": versions(),
@@ -152,6 +153,7 @@ def _content(tasks: Sequence[Task]) -> dict[str, Any]:
         "own_arms": {
             name: {"names": list(arms.names), "transitions": arms.transitions.tolist()} for name, arms in own.items()
         },
+        "own_policies": {source.name: source.text for source in sources},
     }
 
 

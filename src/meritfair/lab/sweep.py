@@ -25,6 +25,7 @@ from meritfair.core.errors import FileError, InputError, MeritfairError
 from meritfair.core.machine import available_cores
 from meritfair.core.parsing import split_settings
 from meritfair.core.progress import Progress, following
+from meritfair.engine.compiling import tell_if_cold
 from meritfair.lab.executors import check_workers, processes
 from meritfair.lab.spec import Setting, Spec
 from meritfair.lab.spec_file import SpecFile
@@ -263,15 +264,19 @@ class _Coordinator:
         return tuple(self._failed)
 
     def _compile(self) -> None:
-        """Have one worker play a little of each kind, so that the engine is compiled once and not by all."""
-        future = self._hand_over(_try_out, _samples(task.setting for task in self._waiting))
-        self._tell("getting ready", at_once=True)
-        while not future.done():
-            wait([future], timeout=_GLANCE)
-            self._tell("getting ready")
-        error = None if future.cancelled() else future.exception()
-        if isinstance(error, MeritfairError):  # any other will show again when its task has its turn
-            raise error
+        """Have a little of each kind played, one after another, so that the engine is compiled once and not by all."""
+        samples = _samples(task.setting for task in self._waiting)
+        tell_if_cold()
+        for number, setting in enumerate(samples):
+            what = f"getting ready, {number} of {len(samples)}"
+            future = self._hand_over(_try_out, setting)
+            self._tell(what, at_once=True)
+            while not future.done():
+                wait([future], timeout=_GLANCE)
+                self._tell(what)
+            error = None if future.cancelled() else future.exception()
+            if isinstance(error, MeritfairError):  # any other will show again when its task has its turn
+                raise error
 
     def _submit(self) -> None:
         """Submit the next tasks."""
@@ -351,8 +356,7 @@ def _samples(settings: Iterable[Setting]) -> tuple[Setting, ...]:
     return tuple(dict.fromkeys(pick(same, key=pulls) for same in kinds.values() for pick in (min, max)))
 
 
-def _try_out(settings: tuple[Setting, ...]) -> None:
-    """Play an episode of each setting, to compile what it needs; what fails here will fail again, and be reported."""
-    for setting in settings:
-        with suppress(Exception):
-            play(Task(dataclasses.replace(setting, episodes=1), 0, 1))
+def _try_out(setting: Setting) -> None:
+    """Play an episode of a setting, to compile what it needs; what fails here will fail again, and be reported."""
+    with suppress(Exception):
+        play(Task(dataclasses.replace(setting, episodes=1), 0, 1))

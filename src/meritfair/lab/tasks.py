@@ -67,8 +67,9 @@ class Task:
 
     @property
     def versions(self) -> dict[str, str]:
-        """The `versions`, and if the policy is not ours, its module with a hash of its source."""
-        origin = _origin(split_settings(self.setting.policy)[0])
+        """The `versions`, and if the policy is not ours, its file or module with a hash of its source."""
+        own = self.setting.own_policy
+        origin = _origin(split_settings(self.setting.policy)[0]) if own is None else own.version
         return {**versions(), "policy": origin} if origin else versions()
 
     @property
@@ -268,10 +269,11 @@ def _words(error: BaseException) -> str:
 
 def _check_versions(task: Task, expected: Mapping[str, str]) -> None:
     """Refuse to play for someone whose numbers could be others."""
-    if "policy" in expected:
+    own = task.setting.own_policy
+    if "policy" in expected and (own is None or own.text is None):
         home = expected["policy"].split()[0]
         try:
-            importlib.import_module(home)  # there the policy joins the registry
+            importlib.import_module(home)  # there the policy is, or joins the registry
         except Exception as error:
             raise VersionError(f"a worker cannot import {home}, which has a policy: {error}") from error
     different = differences(task.versions, expected)

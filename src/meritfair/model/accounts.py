@@ -2,7 +2,9 @@ r"""Accounts: what arms were due less what they were given, and what each is giv
 
 Fairness over time owes each arm its exposure in the long run, not at every step. An arm's *account* is what it was due
 less what it was given since it joined, in pulls. `slack` bounds it, so that nobody is ever ahead or behind by more,
-whatever the states do; within it the policy chooses when each arm is given its exposure.
+whatever the states do, unless a rule keeps an arm from being pulled that is due something; within it the policy chooses
+when each arm is given its exposure. It bounds when pulls come. How many are due follows from the outcomes that are
+reported.
 """
 
 from __future__ import annotations
@@ -133,7 +135,8 @@ def given_exposure(
         Arms pulled at this step; if fewer are free, all of them are.
     free : ndarray of bool, shape (N,), optional
         Who may be pulled at this step; the others are given nothing. Where that leaves no exposures within the
-        slack, accounts leave it.
+        slack, accounts leave it, by as little as can be: all are brought to one level beyond it, and who is farthest
+        beyond comes back first.
     least, most : array_like, shape (N,)
         What each arm is given at least and at most, as far as the slack allows: `least` is no more than what is due,
         and `most` no less.

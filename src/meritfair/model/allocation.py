@@ -146,8 +146,8 @@ def learning_cap(not_pulled: npt.ArrayLike, budget: int, floor: npt.ArrayLike, c
 
     What happens to an arm that is not pulled is never seen if it is always pulled, so an estimate that is wrong about
     that could stay wrong forever. After n steps without a pull, the cap of an arm is 1 - (1 - K/N) / (1 + n) where it
-    would be 1. So after h steps it was not pulled about sqrt(2 h) times: what that takes from it grows no faster than
-    regret does.
+    would be 1. So after h steps it was not pulled about sqrt(2 (1 - K/N) h) times, and over T episodes of H steps that
+    adds about sqrt(T/H) to its regret (`docs/theory.md`, Section 4).
 
     Parameters
     ----------

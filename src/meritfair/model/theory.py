@@ -9,11 +9,14 @@ here                       in the paper          is
 ``eta``, ``omega``         :math:`\eta, \omega`  their largest values after :math:`t_0` (Definition 5.2)
 =========================  ====================  =======================================================
 
-t0, G, eta and omega are known only after a run: a :class:`~meritfair.Run` has them.
+t0, G, eta and omega are known only after a run: a :class:`~meritfair.Run` has them, its own. G is its
+longest wait, so it grows with the number of episodes, and fast if arms are saturated: a bound with the G of one run
+does not say how regret grows. That is proved in ``docs/theory.md``, without G. The rate depends on whether an arm lies
+where saturation begins (:func:`saturation_margin`).
 
 The bound of Theorem 5.5 is far above what is measured, and for short runs even above the regret's own
-limit of 2 for each episode: its factor L/gamma is :math:`c\,e^{2c}`, 1,210 for c = 3. It says how
-regret grows, not how large it is. How small regret can be is said by :func:`information_limit`.
+limit of 2 for each episode: its factor L/gamma is :math:`c\,e^{2c}`, 1,210 for c = 3. How small regret can be is said
+by :func:`information_limit`.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ __all__ = [
     "information_limit",
     "largest_exposure",
     "regret_bound",
+    "saturation_margin",
 ]
 
 
@@ -117,7 +121,7 @@ def regret_bound(
     merit : Merit
     delta : float
     first_valid_episode, coverage_gap, eta, omega : float
-        t0, G, eta and omega.
+        t0, G, eta and omega of T episodes. Those of a longer run are larger.
 
     Examples
     --------
@@ -145,36 +149,67 @@ def exposure_regret_bound(
     coverage_gap: float,
     eta: float,
 ) -> FloatArray:
-    """Return the bound of `docs/theory.md` on the exposure regret of T episodes with the exact design, for any K.
+    """Return the bound of Theorem 1 of `docs/theory.md` on the exposure regret of T episodes, for any K.
 
-    2 K t0 + 16 K L (G + 2 sqrt(G T)) sqrt(ln(8 N T / delta)) / (gamma (1 - eta)), with probability at least 1 - delta.
-    For K = 1 it is a bound on the paper's regret, about three times below Theorem 5.5 and without its factor
-    1 / (1 - omega).
+    2 K max(t0, G) + 32 K L sqrt(G T ln(8 N T / delta)) / (gamma (1 - eta)) + 3/2 K G ln(1 + 2 T / G), with probability
+    at least 1 - delta.
+
+    It is for `MeritFair` with an exact or systematic design, any estimate, the ball ``paper`` or ``kl``, at most
+    900 N / delta steps to an episode, no slack, and no floor or cap. For K = 1 it is a bound on the paper's regret too,
+    about three times below Theorem 5.5 and without its factor 1 / (1 - omega).
 
     Parameters
     ----------
     episodes : array_like
         T: one number or many, as for a figure.
-    n_arms, budget : int
+    n_arms : int
+    budget : int
     merit : Merit
     delta : float
     first_valid_episode, coverage_gap, eta : float
-        t0, G and eta.
+        t0, G and eta of T episodes. With saturated arms G grows at least as the square root of T, so that with one G
+        for all T the bound does not say how regret grows.
 
     Examples
     --------
     >>> known = dict(n_arms=20, budget=4, merit=Exponential(1.0), delta=0.01, first_valid_episode=8, coverage_gap=20,
     ...              eta=0.9)
     >>> bound = exposure_regret_bound([10_000, 1_000_000], **known)
-    >>> float((bound[1] / bound[0]).round(1))          # a hundred times the episodes: about ten times the bound
-    10.9
+    >>> float((bound[1] / bound[0]).round(1))          # a hundred times the episodes, and the same G
+    11.2
     """
     T, N = _positive(episodes), check_whole("n_arms", n_arms, 1)
     K = check_budget(budget, N)
     t0, G, log_term = _growth(T, N, delta, first_valid_episode, coverage_gap)
-    growth = (G + 2 * np.sqrt(G * T)) * np.sqrt(log_term)
-    constant = 16 * K * merit.lipschitz / (merit.gamma * _gap("eta", eta))
-    return np.asarray(2 * K * t0 + constant * growth)
+    estimates = 32 * K * merit.lipschitz * np.sqrt(G * T * log_term) / (merit.gamma * _gap("eta", eta))
+    caps = 1.5 * K * G * np.log1p(2 * T / G)  # what they take from arms that are hardly seen without a pull
+    return np.asarray(2 * K * max(t0, G) + estimates + caps)
+
+
+def saturation_margin(merit: npt.ArrayLike, budget: int) -> float:
+    """Return how far arms are from where saturation begins: the least abs(lambda g - 1) of any arm.
+
+    Here lambda is such that the exposures min(1, lambda g) sum to the budget. Where the margin of the true merits is
+    above 0, the exposure regret of `MeritFair` with an exact design, no floor, cap or slack is O(sqrt(T ln T)); where
+    it is 0, only T^(2/3) is proved, and with the same constant for all margins T^(3/4) (`docs/theory.md`, Theorem 2).
+
+    Parameters
+    ----------
+    merit : array_like, shape (N,)
+    budget : int
+        K; if all arms are pulled, the margin is infinite.
+
+    Examples
+    --------
+    >>> round(saturation_margin([6.0, 2.0, 2.0, 1.0], budget=2), 2)  # lambda is 1/5: others share 1 pull
+    0.2
+    >>> round(saturation_margin([5.0, 2.0, 2.0, 1.0], budget=2), 2)
+    0.0
+    """
+    g = float_array("merit", merit)
+    if check_budget(budget, g.shape[-1]) == g.shape[-1]:
+        return float("inf")
+    return float(np.abs(allocate(g, budget).rate * g - 1).min())
 
 
 def expected_visits(arms: Arms, exposure: npt.ArrayLike, horizon: int) -> FloatArray:

@@ -10,7 +10,6 @@ from meritfair.policies.learner import Choice as Choice
 from meritfair.policies.learner import Learner as Learner
 from meritfair.policies.merit_fair import MeritFair as MeritFair
 from meritfair.policies.optimal import Optimal as Optimal
-from meritfair.policies.own import policy_from_function as policy_from_function
 from meritfair.policies.plans import Lottery as Lottery
 from meritfair.policies.plans import Plan as Plan
 from meritfair.policies.plans import PriorityTable as PriorityTable
@@ -18,6 +17,7 @@ from meritfair.policies.plans import Rotation as Rotation
 from meritfair.policies.prob_fair import ProbFair as ProbFair
 from meritfair.policies.registry import create as create
 from meritfair.policies.registry import names as names
+from meritfair.policies.registry import policy as policy
 from meritfair.policies.registry import register as register
 from meritfair.policies.simple import NoAction as NoAction
 from meritfair.policies.simple import Random as Random

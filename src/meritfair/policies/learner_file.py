@@ -179,8 +179,10 @@ def policy_of(values: Any, policy: Planner | None, new_settings: bool) -> Planne
     if policy is not None:
         _check_same(there, {"name": policy.name, **policy.settings()}, new_settings)
         return policy
-    from meritfair.policies.registry import from_settings
+    from meritfair.policies.registry import from_settings, names
 
+    if isinstance(name, str) and name not in names():
+        raise InputError(f"there is no policy {name!r} that could be made by its name here: give the policy itself")
     try:
         return from_settings(there)
     except (TypeError, KeyError) as error:  # what a setting must not be is for each policy to say

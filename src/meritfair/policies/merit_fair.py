@@ -54,7 +54,7 @@ class MeritFair(Estimator):
     slack : float
         How far an arm may be ahead of what it is due, or behind, in pulls, so that it is pulled when that helps most
         (`TimedLottery`). 0 gives everyone what is due at every step; infinity is no limit. It needs a design other than
-        ``sequential``.
+        ``sequential``. It does not bound what is due, which follows from the states that are reported.
 
     Examples
     --------

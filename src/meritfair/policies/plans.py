@@ -152,10 +152,16 @@ class Plan(ABC):
 
 def check_plan(plan: Any, n_arms: int, budget: int, runs: tuple[int, ...] = ()) -> Plan:
     """Return what a policy has planned, if it can be followed."""
+    made = check_kind_of_plan(plan, "a policy")
+    made.check(n_arms, budget, runs)
+    return made
+
+
+def check_kind_of_plan(plan: Any, whose: str) -> Plan:
+    """Return what a policy has planned, if it is a plan."""
     if not isinstance(plan, Plan):
         kinds = "Lottery, TimedLottery, PriorityTable, Rotation or StepLearner"
-        raise InputError(f"a policy must plan a {kinds}, got {plan!r}")
-    plan.check(n_arms, budget, runs)
+        raise InputError(f"{whose} must plan a {kinds}, got {plan!r}")
     return plan
 
 

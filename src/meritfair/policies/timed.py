@@ -3,14 +3,15 @@ r"""The timed lottery: what each arm is due by a lottery, given when a pull help
 At each step a lottery says what every arm is due, :math:`e_i`. What it is given, :math:`x_i`, depends on its state and
 on its account :math:`d_i`, what it was due less what it was given so far: :mod:`meritfair.model.accounts` says how. K
 arms are drawn with exactly the given exposures. So nobody is ever ahead or behind by more than `slack` pulls, whatever
-the states do, and however wrong the estimates are. With a slack of 0 it is the lottery itself.
+the states do, and however wrong the estimates are. With a slack of 0 it is the lottery itself. What is due is not
+bounded by it: that follows from outcomes as they are reported.
 
 Where a state is not known, what is wanted is the mean over both states by how likely each is: of the log odds, and of
 the bounds between which arms are given something to learn from. Neither what is due nor how accounts are kept depends
 on it, so they stay within the slack.
 
-Where a rule forbids to pull someone who is due something, the account leaves the slack, and comes back as fast as
-exposures between 0 and 1 allow.
+Where a rule forbids to pull someone who is due something, accounts can leave the slack. They are then brought to one
+level, so that those come back first who are farthest beyond it; docs/theory.md says what is guaranteed.
 """
 
 from __future__ import annotations

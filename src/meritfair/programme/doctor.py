@@ -79,7 +79,7 @@ def check_machine_code() -> Check:
         return Check(name, "problem", f"the engine cannot be loaded: {error}", "pip install --force-reinstall numba")
     if directory is None:
         advice = "Let the variable NUMBA_CACHE_DIR name a folder that can be written to"
-        return Check(name, "warning", "cannot be kept, so each process compiles for 10 to 20 seconds", advice)
+        return Check(name, "warning", "cannot be kept, so each process compiles for 10 to 40 seconds", advice)
     files = list(directory.glob("*.code"))
     size = sum(each.stat().st_size for each in files)
     kept = f"{size / 1e6:,.1f} MB in {several(len(files), 'file')}" if files else "none yet; the first use compiles it"

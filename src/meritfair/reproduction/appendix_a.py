@@ -31,7 +31,7 @@ from meritfair.core.figures import new_figure
 from meritfair.core.parsing import join_settings
 from meritfair.lab.resampling import span
 from meritfair.lab.tasks import Outcome
-from meritfair.reproduction.appendix_a_claims import AS_GOOD, STRENGTHS, VERSIONS, Against, FawtPanel, Pair, Player
+from meritfair.reproduction.appendix_a_claims import BARS, STRENGTHS, VERSIONS, Against, FawtPanel, Pair, Player
 from meritfair.reproduction.artefact import Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
 from meritfair.reproduction.prose import Rows, compose, span_percent, standing
@@ -82,20 +82,23 @@ def make_player(outcome: Outcome, kind: str, knob: int = 0, version: str = "") -
 def _analyse(results: Results, scale: Scale) -> Findings:
     panels = tuple(_panel(results, scale, size) for size in SIZES)
     evidence = {version: Against(tuple(panel.against(version) for panel in panels)) for version in VERSIONS}
+    answers = {version: {name: scale.answer(x) for name, x in of.verdicts.items()} for version, of in evidence.items()}
     return compose(
         "appendix-a",
         scale,
         panels,
+        specs=_specs,
         verdicts=evidence["li"].verdicts,
         tables={
-            "appendix-a-versions": _version_rows(evidence),
+            "appendix-a-versions": _version_rows(evidence, answers),
             "appendix-a": [_row(panel, each) for panel in panels for each in panel.players],
         },
         episodes=scale.episodes_of(EPISODES),
         evidence=evidence,
+        answers=answers,
         versions=VERSIONS,
         strengths=STRENGTHS,
-        as_good=AS_GOOD,
+        bars=BARS,
     )
 
 
@@ -116,7 +119,7 @@ def _row(panel: FawtPanel, player: Player) -> Mapping[str, Any]:
     }
 
 
-def _version_rows(evidence: Mapping[str, Against]) -> Rows:
+def _version_rows(evidence: Mapping[str, Against], answers: Mapping[str, Mapping[str, bool | None]]) -> Rows:
     """Return which FaWT-Q gives which numbers and verdicts; claims that are not about it are left out."""
 
     def row(name: str, values: Sequence[str]) -> Mapping[str, str]:
@@ -129,7 +132,7 @@ def _version_rows(evidence: Mapping[str, Against]) -> Rows:
         row("reward_at_same_gini", [span(found.mean for found in of.same_gini()) for of in each]),
         row("top_share", [span_percent(player.top.mean() for player in of) for of in theirs]),
         row("largest_share", [span_percent(player.most.mean() for player in of) for of in theirs]),
-        *(row(name, [standing(of.verdicts[name]).words for of in each]) for name in claims),
+        *(row(name, [standing(of[name]).words for of in answers.values()]) for name in claims),
     ]
 
 

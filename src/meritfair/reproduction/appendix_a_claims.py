@@ -18,7 +18,8 @@ verdict is the one against that of its own authors; the verdicts against the oth
 
 All policies meet the same arms in the same run, so differences and ratios are taken run by run. Where the paper speaks
 of MF-RMAB without saying which c, it is taken at 1 and 3, which it does not call very high, against every L. A claim
-holds if it surely does in every such pair, by a 95 % interval each, and does not if it surely fails in one.
+holds if it does in every such pair, by a 95 % interval each, and does not if it fails in one. The report says so with
+each claim.
 """
 
 from __future__ import annotations
@@ -43,6 +44,13 @@ AS_GOOD = 0.99
 _FOCUS = 0.5
 _IGNORED = 0.1
 _OPTIMAL, _LITTLE_FAIRNESS = 0.95, 0.9
+BARS = {
+    "as_good": AS_GOOD,
+    "focus": _FOCUS,
+    "ignored": _IGNORED,
+    "optimal": _OPTIMAL,
+    "little_fairness": _LITTLE_FAIRNESS,
+}
 
 
 @dataclass(frozen=True, eq=False)

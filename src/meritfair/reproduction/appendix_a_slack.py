@@ -89,6 +89,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         "appendix-a-slack",
         scale,
         panels,
+        specs=_specs,
         verdicts={"both": answers[_SLACK][_JUDGED], "versions": every(answers[_SLACK].values())},
         tables={"appendix-a-slack": [row for panel in panels for row in _rows(panel)]},
         slack=_SLACK,
@@ -96,7 +97,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         judged=_JUDGED,
         versions=VERSIONS,
         found=found,
-        answers=answers,
+        answers={slack: {name: scale.answer(x) for name, x in of.items()} for slack, of in answers.items()},
         as_good=AS_GOOD,
         episodes=scale.episodes_of(EPISODES),
     )

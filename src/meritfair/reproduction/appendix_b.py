@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _ALL = (1, 3, 10)
 _USUAL_C = 3
+_ROUNDING = 1e-9
 _SETTINGS = tuple(product(DATASETS, SIZES))
 _DRAWN = ("merit_fair", "optimal", "reference")
 
@@ -81,6 +82,7 @@ def _analyse(results: Results, scale: Scale, c: int) -> Findings:
         "appendix-b",
         scale,
         panels,
+        specs=partial(_specs, c=c),
         tables={f"appendix-b-c{c}-regret": growth_rows(panels), f"appendix-b-c{c}-change": rows},
         c=c,
         rows=rows,
@@ -94,7 +96,7 @@ def _low(rows: Rows, averages: Mapping[str, Mapping[str, Interval]]) -> dict[str
     moved = [True if below(row["regret"], 1.0) or above(row["regret"], 1.0) else None for row in rows]
     more = {kind: every(above(each, 1.0) for each in averages[kind].values()) for kind in ("spread", "relative")}
     verdicts = {"influences": every(moved), **more}
-    return {"verdicts": verdicts, "long_run": verdicts, "moved": moved}
+    return {"verdicts": verdicts, "moved": moved}
 
 
 def _high(results: Results, scale: Scale, averages: Mapping[str, Mapping[str, Interval]]) -> dict[str, Any]:
@@ -103,10 +105,10 @@ def _high(results: Results, scale: Scale, averages: Mapping[str, Mapping[str, In
     verdicts = {
         "higher": every(above(each, 1.0) for each in averages["regret"].values()),
         "more_linear": every(above(each, 0.0) for each in averages["exponent"].values()),
-        "uniform": uneven < 1e-9,
+        "uniform": uneven < _ROUNDING,
         "nearer": every(nearer),
     }
-    return {"verdicts": verdicts, "long_run": verdicts, "uneven": uneven, "far": far, "nearer": nearer}
+    return {"verdicts": verdicts, "at_any_length": ("uniform",), "uneven": uneven, "far": far, "nearer": nearer}
 
 
 def _most_uneven(results: Results, scale: Scale) -> float:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from meritfair.core.texts import several
 from meritfair.lab.spec import Setting, Spec
 from meritfair.lab.tasks import Outcome
 
@@ -36,9 +37,19 @@ class Scale:
 
     @property
     def note(self) -> str:
-        """What a figure has to say of it, empty at full scale."""
-        text = f"Quick look: {self.episodes:,} episodes and {self.runs} runs; the paper has 10,000 and 30"
-        return text if self.quick else ""
+        """What a whole report has to say of it, empty at full scale; `Artefact.note` is about one part."""
+        runs = f"{several(self.runs, 'run')} instead of {Scale.runs}"
+        return f"Quick look: {runs}, and shorter ones; each part says how long" if self.quick else ""
+
+    def answer(self, holds: bool | None) -> bool | None:
+        """Return an answer about long runs; a quick look can speak for them, but not against.
+
+        Examples
+        --------
+        >>> Scale().answer(False), Scale(quick=True).answer(False), Scale(quick=True).answer(True)
+        (False, None, True)
+        """
+        return None if self.quick and holds is False else holds
 
     def episodes_of(self, paper: int) -> int:
         """Return how many episodes to play where the paper has another number, in proportion, but 50 at least."""
@@ -60,6 +71,55 @@ class Scale:
 
 
 @dataclass(frozen=True)
+class Length:
+    """How many runs of how many episodes something is made of, here and in the full version.
+
+    Examples
+    --------
+    >>> def specs(scale):
+    ...     return (scale.spec(datasets="cpap", sizes=(5, 1), policies="none", episodes=scale.episodes_of(1000)),)
+    >>> Length.of(specs, Scale(episodes=1000, runs=10, quick=True)).note
+    'Quick look: 10 runs of 100 episodes; the full version has 30 of 1,000'
+    """
+
+    runs: int
+    episodes: tuple[int, ...]
+    full_runs: int
+    full_episodes: tuple[int, ...]
+    quick: bool
+
+    @classmethod
+    def of(cls, specs: Callable[[Scale], Specs], scale: Scale) -> Length:
+        """Return the length of what has these specs."""
+        here, full = specs(scale), specs(Scale())
+        return cls(here[0].runs, _episodes(here), full[0].runs, _episodes(full), scale.quick)
+
+    @property
+    def here(self) -> str:
+        """How many episodes, in words."""
+        return _in_words(self.episodes)
+
+    @property
+    def full(self) -> str:
+        """How many episodes the full version has, in words."""
+        return _in_words(self.full_episodes)
+
+    @property
+    def note(self) -> str:
+        """What a quick look has to say of it, empty at full scale."""
+        more = f"the full version has {self.full_runs} of {self.full}"
+        return f"Quick look: {several(self.runs, 'run')} of {self.here} episodes; {more}" if self.quick else ""
+
+
+def _episodes(specs: Specs) -> tuple[int, ...]:
+    return tuple(sorted({spec.episodes for spec in specs}))
+
+
+def _in_words(numbers: tuple[int, ...]) -> str:
+    return " and ".join(f"{each:,}" for each in numbers)
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Whether a claim of the paper holds in what was played.
 
@@ -73,12 +133,15 @@ class Verdict:
         None if the data cannot decide, as when an interval lies on both sides.
     found : str
         The numbers behind it, with intervals.
+    rule : str
+        What the numbers have to be for the claim to hold, with every bar, and where the bar comes from.
     """
 
     claim: str
     where: str
     holds: bool | None
     found: str
+    rule: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,3 +218,7 @@ class Artefact:
     specs: Callable[[Scale], Specs]
     analyse: Callable[[Results, Scale], Findings]
     draw: Callable[[Any], Figure]
+
+    def note(self, scale: Scale) -> str:
+        """Return what has to be said of how long its runs are, empty at full scale."""
+        return Length.of(self.specs, scale).note

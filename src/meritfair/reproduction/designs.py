@@ -33,7 +33,7 @@ from meritfair.lab.resampling import above, below, every
 from meritfair.lab.tasks import Outcome
 from meritfair.reproduction.artefact import DATASETS, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend, band, label_steps
-from meritfair.reproduction.growth import SUBLINEAR, between, exponent, is_sublinear
+from meritfair.reproduction.growth import between, exponent, is_sublinear
 from meritfair.reproduction.prose import compose, place
 from meritfair.simulation.bootstrap import Interval, interval, ratio_interval
 
@@ -162,6 +162,8 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         "designs",
         scale,
         Numbers(tuple(learned), tuple(drawn)),
+        specs=_specs,
+        at_any_length=("parts", "largest", *_KINDS),
         verdicts={
             "parts": every(between(row["computed"], *_PARTS[row["dataset"]]) for row in rows),
             "largest": False if largest >= _LARGEST else True if scale.runs >= _INSTANCES else None,
@@ -174,7 +176,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         episodes=episodes,
         ratios=ratios,
         beyond=max(0.0, *(float((each.missed["exact"] - each.chance["exact"]).mean()) for each in drawn)),
-        bar=SUBLINEAR,
+        bars={"parts": _PARTS, "largest": _LARGEST, "chance": _BY_CHANCE, "still": _STILL, "instances": _INSTANCES},
     )
 
 

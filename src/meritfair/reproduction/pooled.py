@@ -104,6 +104,8 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         "pooled",
         scale,
         Numbers(curves, tuple(gains.values())),
+        specs=_specs,
+        at_any_length=("cpap", "synthetic", "costs", "knows_nothing"),  # all of them about the first rounds alone
         verdicts={
             "cpap": above(early["CPAP"], _SAVED),
             "synthetic": between(early["Synthetic"], -_NOTHING, _NOTHING),
@@ -116,6 +118,7 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         rounds=_ROUNDS,
         last=settings["episodes"],
         saved=_SAVED,
+        nothing=_NOTHING,
         early=early,
         versus=versus,
     )

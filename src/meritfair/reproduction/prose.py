@@ -7,7 +7,7 @@ heading             section
 ==================  ============================================================================================
 ``## about``        a paragraph; so are ``## headline`` and ``## caption``
 ``## remark``       a paragraph for each line below the figure
-``## claim NAME``   three paragraphs: what the paper says, where it says so, and the numbers behind the verdict
+``## claim NAME``   four paragraphs: what the paper says, where, the numbers behind the verdict, and when it holds
 ``## table NAME``   a title, then rows of cells between bars, the headings first
 ==================  ============================================================================================
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -28,7 +28,7 @@ from meritfair.core.pages import page_templates
 from meritfair.core.texts import several
 from meritfair.lab.resampling import above, below, interval_columns, percent, shown, span, tally
 from meritfair.lab.spec import Setting
-from meritfair.reproduction.artefact import DATASETS, Findings, PaperTable, Scale, Verdict
+from meritfair.reproduction.artefact import DATASETS, Findings, Length, PaperTable, Scale, Specs, Verdict
 from meritfair.simulation.bootstrap import Interval
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def count_verdicts(verdicts: Iterable[Verdict], whose: str) -> str:
 def environment() -> jinja2.Environment:
     """Return what renders all templates: text as it is, HTML escaped; a name that is not there is an error."""
     made = page_templates("meritfair.reproduction")
-    filters = (shown, shown_percent, percent, span, span_percent, tally, several, power, standing, above, below)
+    filters = (shown, shown_percent, percent, span, span_percent, tally, several, power, standing, above, below, marked)
     made.filters |= {each.__name__: each for each in filters}
     made.tests |= {"above": above, "below": below, "infinite": math.isinf}  # above and below: surely, by the interval
     return made
@@ -97,9 +97,10 @@ def compose(
     scale: Scale,
     numbers: Any,
     *,
+    specs: Callable[[Scale], Specs],
     verdicts: Mapping[str, bool | None],
     tables: Mapping[str, Rows],
-    long_run: Collection[str] = (),
+    at_any_length: Collection[str] = (),
     **values: Any,
 ) -> Findings:
     """Return the findings of an artefact, in the words of its template.
@@ -111,24 +112,28 @@ def compose(
     scale : Scale
     numbers : Any
         What is drawn.
+    specs : callable
+        Those of the artefact, which say how long its runs are.
     verdicts : mapping of str to bool or None
         Which claims hold, by the names that the template has for them, in order.
     tables : mapping of str to rows
         For files, by name: a row maps columns to values, and an interval takes three columns.
-    long_run : collection of str
-        Claims about the paper's long runs: a quick look can speak for them, but not against.
+    at_any_length : collection of str
+        Claims that a run of any length can speak against. Others are about runs of the full length: a quick look can
+        speak for them, but not against.
     **values
         What the template needs besides `scale`, `numbers`, `tables` and `verdicts`.
     """
+    length = Length.of(specs, scale)
     given = {"scale": scale, "numbers": numbers, "verdicts": verdicts, "tables": tables, **values}
     _, *parts = _HEADING.split(environment().get_template(f"{template}.md.jinja").render(given))
     sections = dict(zip(parts[::2], map(_paragraphs, parts[1::2]), strict=True))
 
     def verdict(name: str, holds: bool | None) -> Verdict:
-        claim, where, found = sections[f"claim {name}"]
-        if not (scale.quick and holds is False and name in long_run):
-            return Verdict(claim, where, holds, found)
-        return Verdict(claim, where, None, f"{found} {_shared(scale=scale).too_short()}")
+        claim, where, found, rule = sections[f"claim {name}"]
+        if name in at_any_length or scale.answer(holds) == holds:
+            return Verdict(claim, where, holds, found, rule)
+        return Verdict(claim, where, None, f"{found} {_shared().too_short(length)}", rule)
 
     return Findings(
         numbers,
@@ -184,6 +189,17 @@ def shown_percent(value: Interval, digits: int = 0) -> str:
     """
     mean, space, ends = shown(Interval(*(100 * each for each in value)), digits).partition(" ")
     return f"{mean} %{space}{ends}"
+
+
+def marked(text: str, censored: float) -> str:
+    """Return the text of a number, with a sign before it if it is only a lower bound, as some runs ended too early.
+
+    Examples
+    --------
+    >>> marked("7.0", 2), marked("7.0", 0)
+    ('≥ 7.0', '7.0')
+    """
+    return f"≥ {text}" if censored else text
 
 
 def span_percent(parts: Iterable[float], digits: int = 0) -> str:

@@ -67,8 +67,9 @@ class Cell:
         The mean over runs as the authors' code measures it, and by the definition.
     range : tuple of (float, float)
         Between which a published mean could be, before rounding, by `could_be`; NaN if there is no comparison.
-    unreached : int
-        In how many runs some eta was still 1 or more at the last episode, so that t0 is not below T; 0 for G.
+    censored : int
+        In how many runs the quantity, by the definition, is only a lower bound, as the run ended too early: some eta is
+        1 or more at the last episode, or the longest wait is not over.
     """
 
     dataset: str
@@ -80,7 +81,7 @@ class Cell:
     authors: Interval
     defined: Interval
     range: tuple[float, float]
-    unreached: int
+    censored: int
 
     def fits(self, published: int) -> bool | None:
         """Return whether a published number, rounded as it is, lies in the range; None if there is none."""
@@ -154,8 +155,8 @@ def make_cell(outcome: Outcome, quantity: str, row: Printed, seed: int) -> Cell:
     """Return what is known of one quantity in one setting."""
     by_definition = outcome.measures[MEASURES[quantity]]
     by_authors = outcome.measures[f"{MEASURES[quantity]}_authors"]
-    short = int((by_definition >= outcome.episodes[-1]).sum()) if quantity == "t0" else 0
-    known_early = quantity == "t0" and short == 0 and outcome.setting.episodes < EPISODES
+    censored = int(outcome.measures[f"{MEASURES[quantity]}_censored"].sum())
+    known_early = quantity == "t0" and censored == 0 and outcome.setting.episodes < EPISODES
     whole = len(outcome.runs) >= RUNS and (outcome.setting.episodes == EPISODES or known_early)
     weight = weights(len(outcome.runs), seed)
     straight, crosswise = (row.t0, row.G) if quantity == "t0" else (row.G, row.t0)
@@ -167,5 +168,5 @@ def make_cell(outcome: Outcome, quantity: str, row: Printed, seed: int) -> Cell:
         authors=interval_of(weight @ by_authors),
         defined=interval_of(weight @ by_definition),
         range=could_be(by_authors, ALPHA / COMPARISONS, seed=seed) if whole else (math.nan, math.nan),
-        unreached=short,
+        censored=censored,
     )

@@ -31,7 +31,7 @@ from meritfair.core.figures import new_figure
 from meritfair.lab.resampling import above, below, every
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
-from meritfair.reproduction.growth import LINEAR, SUBLINEAR, between, is_linear, is_sublinear
+from meritfair.reproduction.growth import LINEAR, between, is_linear, is_sublinear, rate_of_theorem
 from meritfair.reproduction.panels import USUAL, Panel, draw_grid, draw_panel, fit_heights, growth_rows, make_panel
 from meritfair.reproduction.prose import Rows, compose
 from meritfair.simulation.bootstrap import Interval, interval_of, ratio, ratio_interval, spread, weights
@@ -127,13 +127,17 @@ def _analyse(results: Results, scale: Scale, dataset: str, number: int, claimed:
         "figures-2-to-4",
         scale,
         RegretFigure(panels, curve),
+        specs=partial(_specs, dataset=dataset),
         verdicts=verdicts,
-        long_run=verdicts,
         tables={f"figure-{number}-regret": growth_rows(panels), f"figure-{number}-budgets": curve.rows},
         number=number,
         label=DATASETS[dataset],
         growth=growth,
-        bars={"sublinear": SUBLINEAR, "linear": LINEAR},
+        linear=LINEAR,
+        above_half=[each.mean - 0.5 for each in growth["merit_fair"]],
+        rate=rate_of_theorem(scale.episodes),
+        near=_NEAR,
+        sure=_SURE,
         spreads=spreads,
     )
 
@@ -203,7 +207,8 @@ def _both_ways(results: Results, scale: Scale) -> Findings:
         scale,
         panels,
         verdicts={"own": every(same), "linear": is_linear(growth), "less": every(below(each, 1.0) for each in ours)},
-        long_run=("linear",),
+        specs=_both_specs,
+        at_any_length=("own",),  # two curves that differ early are not the same
         tables={"optimal-both-ways": growth_rows(panels)},
         drawn=drawn,
         ours=ours,

@@ -39,6 +39,7 @@ VERDICTS = "verdicts.csv"
 _DPI = 120
 _STRIP = 0.3  # inches
 _POWER = re.compile(r"\^(\d+(?:\.\d+)?)")
+_AUTHORS = "  # their seed numbers 1, 2, … are the arms of the runs; seed is for all else"
 _ALWAYS = ("datasets", "sizes", "policies", "merits", "episodes", "runs", "seed")  # what a spec always says
 
 
@@ -56,6 +57,8 @@ class Section:
         Whether it goes beyond the paper.
     specs : tuple of Spec
         What was played for it.
+    note : str
+        What has to be said of how long its runs are, empty at full scale.
     figure : bytes
         Its drawing as SVG, empty if it has none.
     files : tuple of str
@@ -67,6 +70,7 @@ class Section:
     findings: Findings
     beyond: bool = False
     specs: tuple[Spec, ...] = ()
+    note: str = ""
     figure: bytes = b""
     files: tuple[str, ...] = ()
 
@@ -176,9 +180,12 @@ def spec_text(spec: Spec) -> str:
     runs = 30
     seed = 0
     """
-    default = {each.name: each.default for each in fields(spec) if each.name not in ("own_arms", *_ALWAYS)}
+    default = {
+        each.name: each.default for each in fields(spec) if each.name not in ("own_arms", "own_policies", *_ALWAYS)
+    }
     others = [name for name, value in default.items() if getattr(spec, name) != value]
-    return "\n".join(f"{name} = {json.dumps(getattr(spec, name))}" for name in (*_ALWAYS, *others))
+    lines = (f"{name} = {json.dumps(getattr(spec, name))}" for name in (*_ALWAYS, *others))
+    return "\n".join(line + _AUTHORS * (line == "authors = true") for line in lines)
 
 
 def render(report: Report) -> str:
@@ -196,7 +203,7 @@ def write_report(report: Report, path: Path) -> None:
 
 
 def verdict_columns(report: Report) -> dict[str, list[str]]:
-    """Return a row for each claim: where it is tested, what it says, whether it holds, and the numbers behind that.
+    """Return a row for each claim: where it is tested, what it says, whether it holds, the numbers, and the rule.
 
     Examples
     --------
@@ -214,6 +221,7 @@ def verdict_columns(report: Report) -> dict[str, list[str]]:
         "claim": [verdict.claim for _, verdict in both],
         "where": [verdict.where for _, verdict in both],
         "found": [verdict.found for _, verdict in both],
+        "rule": [verdict.rule for _, verdict in both],
     }
 
 

@@ -199,11 +199,12 @@ def _section(artefact: Artefact, scale: Scale, folder: Path) -> Section | str:
         drawing = artefact.draw(findings.numbers)
     except Exception as error:  # what cannot be read, or a mistake of ours in one of them
         return str(error) if isinstance(error, MeritfairError) else f"{type(error).__name__}: {error}"
-    figure = save_figure(drawing, folder / _FIGURES, artefact.name, findings.remark, scale.note)
+    note = artefact.note(scale)
+    figure = save_figure(drawing, folder / _FIGURES, artefact.name, findings.remark, note)
     files = [f"{_FIGURES}/{artefact.name}{suffix}" for suffix in SUFFIXES]
     files += [f"{_TABLES}/{file.name}" for file in save_tables(findings.tables, folder / _TABLES)]
     said, beyond = replace(findings, numbers=None), artefact.name in BEYOND
-    return Section(artefact.name, artefact.title, said, beyond, specs, figure, tuple(files))
+    return Section(artefact.name, artefact.title, said, beyond, specs, note, figure, tuple(files))
 
 
 def _made_with(wanted: Selection, played: Played, drawing: float) -> dict[str, str]:
@@ -214,7 +215,7 @@ def _made_with(wanted: Selection, played: Played, drawing: float) -> dict[str, s
     files = {name: (wanted.folder / name).glob("*") for name in ("shards", _FIGURES, _TABLES)}
     sizes = [f"{name} {sum(file.stat().st_size for file in of) / 1e6:.1f} MB" for name, of in files.items()]
     return {
-        "Scale": f"{scale.episodes:,} episodes, {scale.runs} runs, seed {scale.seed}",
+        "Scale": f"{'quick' if scale.quick else 'full'}, {several(scale.runs, 'run')}, seed {scale.seed}",
         "Played": f"{several(tally.played, 'task')} of up to ten runs{kept}{damaged}",
         "Time": f"{duration(played.seconds)} for playing, {duration(drawing)} for analysing and drawing",
         "On disk": ", ".join(sizes),

@@ -15,13 +15,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from meritfair.core.arrays import FloatArray
 from meritfair.core.figures import new_figure
-from meritfair.lab.resampling import above, below, every
+from meritfair.lab.resampling import above, below, every, shown
 from meritfair.lab.tasks import Outcome
 from meritfair.reproduction.artefact import DATASETS, SIZES, Artefact, Findings, Results, Scale, Specs
 from meritfair.reproduction.figures import COLORS, add_legend
@@ -61,8 +61,8 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         for (title, (n_arms, _)), outcome in outcomes.items()
         for quantity in MEASURES
     )
-    short = any(each.unreached for each in cells)
     sizes = _over_sizes(outcomes, scale)
+    reached = not any(each.censored for each in cells if each.quantity == "t0")
     t0 = np.concatenate([each.measures["first_valid_episode"] for each in outcomes.values()])
     return compose(
         "table-1",
@@ -71,17 +71,19 @@ def _analyse(results: Results, scale: Scale) -> Findings:
         verdicts={
             "as_printed": _is_as_printed(cells),
             "swapped": every(each.fits_crosswise for each in cells),
-            "low": every(below(each.defined, _LOW) for each in cells if each.quantity == "t0"),
-            "steadier": every(below(each, 1.0) for each in sizes.t0_to_g.values()),
-            "grows": every(above(each, 1.0) for each in sizes.growth.values()),
-            "uniform": every(below(each, 1.0) for of in sizes.cpap_to.values() for each in of.values()),
-            # that a run shorter than the paper's does not get there says nothing about the paper
-            "reached": True if not short else False if scale.episodes >= EPISODES else None,
+            "low": every(_is_low(each) for each in cells if each.quantity == "t0"),
+            "steadier": every(each.below(1.0) for each in sizes.t0_to_g.values()),
+            "grows": every(each.above(1.0) for each in sizes.growth.values()),
+            "uniform": every(each.below(1.0) for of in sizes.cpap_to.values() for each in of.values()),
+            "reached": reached,
         },
+        specs=_specs,
+        at_any_length=("as_printed", "swapped", "low"),  # the first two look at the length themselves
         tables={"table-1": _comparison_rows(cells), "table-1-definitions": _definition_rows(cells)},
         nearer=_nearer_crosswise(cells),
         factors={"straight": _distance(cells, swapped=False), "crosswise": _distance(cells, swapped=True)},
         bar=_LOW,
+        reached=reached,
         sizes=sizes,
         longest=max(t0[t0 < scale.episodes], default=0.0),
         paper={"runs": RUNS, "episodes": EPISODES, "comparisons": COMPARISONS, "alpha": ALPHA},
@@ -91,6 +93,12 @@ def _analyse(results: Results, scale: Scale) -> Findings:
 def _pairs(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
     """Return t0 and G of each data set and size."""
     return list(zip(cells[::2], cells[1::2], strict=True))
+
+
+def _is_low(cell: Cell) -> bool | None:
+    """Return whether t0 is low; a lower bound can say that it is not, but not that it is."""
+    answer = below(cell.defined, _LOW)
+    return None if answer and cell.censored else answer
 
 
 def _distance(cells: Iterable[Cell], *, swapped: bool) -> float:
@@ -111,9 +119,49 @@ def _is_as_printed(cells: Sequence[Cell]) -> bool | None:
     return False if chance < ALPHA else every(each.fits_straight for each in cells)
 
 
+class Bounded(NamedTuple):
+    """A number in each resample, and whether in truth it may be larger, or smaller, as some runs ended too early.
+
+    Examples
+    --------
+    >>> wait = Bounded(np.array([8.0]), larger=True)
+    >>> wait.over(Bounded(np.array([2.0]))).text(1), Bounded(np.array([2.0])).over(wait).text(2)
+    ('≥ 4.0', '≤ 0.25')
+    """
+
+    values: FloatArray
+    larger: bool = False
+    smaller: bool = False
+
+    def over(self, other: Bounded) -> Bounded:
+        """Return the ratio."""
+        larger, smaller = self.larger or other.smaller, self.smaller or other.larger
+        return Bounded(ratio(self.values, other.values), larger, smaller)
+
+    @property
+    def interval(self) -> Interval:
+        """The number as measured, with its 95 % interval."""
+        return interval_of(self.values)
+
+    def below(self, bar: float) -> bool | None:
+        """Return whether it is below a bar, None if that is not known."""
+        answer = below(self.interval, bar)
+        return None if (self.smaller if answer is False else self.larger) else answer
+
+    def above(self, bar: float) -> bool | None:
+        """Return whether it is above a bar, None if that is not known."""
+        answer = above(self.interval, bar)
+        return None if (self.larger if answer is False else self.smaller) else answer
+
+    def text(self, digits: int = 2) -> str:
+        """Return it as people are shown it: a bound with its sign, "~" if it may be off either way."""
+        sign = {(True, False): "≥ ", (False, True): "≤ ", (True, True): "~ "}.get((self.larger, self.smaller), "")
+        return sign + shown(self.interval, digits)
+
+
 @dataclass(frozen=True)
 class OverSizes:
-    """How t0 and G, by their definitions, vary with N and K, with intervals.
+    """How t0 and G, by their definitions, vary with N and K.
 
     Attributes
     ----------
@@ -127,10 +175,10 @@ class OverSizes:
         The factor on CPAP as a multiple of that on other data sets, by quantity and data set.
     """
 
-    factors: dict[str, dict[str, Interval]]
-    t0_to_g: dict[str, Interval]
-    growth: dict[str, Interval]
-    cpap_to: dict[str, dict[str, Interval]]
+    factors: dict[str, dict[str, Bounded]]
+    t0_to_g: dict[str, Bounded]
+    growth: dict[str, Bounded]
+    cpap_to: dict[str, dict[str, Bounded]]
 
 
 def _over_sizes(outcomes: Mapping[tuple[str, tuple[int, int]], Outcome], scale: Scale) -> OverSizes:
@@ -138,21 +186,31 @@ def _over_sizes(outcomes: Mapping[tuple[str, tuple[int, int]], Outcome], scale: 
     weight = [weights(scale.runs, scale.seed, number) for number in range(len(SIZES))]
     means = {
         (title, quantity): [
-            each @ outcomes[title, size].measures[measure] for each, size in zip(weight, SIZES, strict=True)
+            _mean(outcomes[title, size].measures, measure, each) for each, size in zip(weight, SIZES, strict=True)
         ]
         for title in DATASETS.values()
         for quantity, measure in MEASURES.items()
     }
-    by = {key: factor(values) for key, values in means.items()}
+    by = {key: _factor(values) for key, values in means.items()}
     *others, cpap = titles = tuple(DATASETS.values())
     return OverSizes(
-        factors={title: {name: interval_of(by[title, name]) for name in MEASURES} for title in titles},
-        t0_to_g={title: interval_of(ratio(by[title, "t0"], by[title, "G"])) for title in titles},
-        growth={title: interval_of(ratio(means[title, "G"][-1], means[title, "G"][0])) for title in titles},
-        cpap_to={
-            name: {title: interval_of(ratio(by[cpap, name], by[title, name])) for title in others} for name in MEASURES
-        },
+        factors={title: {name: by[title, name] for name in MEASURES} for title in titles},
+        t0_to_g={title: by[title, "t0"].over(by[title, "G"]) for title in titles},
+        growth={title: means[title, "G"][-1].over(means[title, "G"][0]) for title in titles},
+        cpap_to={name: {title: by[cpap, name].over(by[title, name]) for title in others} for name in MEASURES},
     )
+
+
+def _mean(measures: Mapping[str, FloatArray], name: str, weight: FloatArray) -> Bounded:
+    """Return the mean of a measure, which in truth is larger if some runs ended too early."""
+    return Bounded(weight @ measures[name], larger=bool(measures[f"{name}_censored"].any()))
+
+
+def _factor(means: Sequence[Bounded]) -> Bounded:
+    """Return the `factor` of means; it is a lower bound if one but the smallest is."""
+    smallest = min(means, key=lambda each: float(each.values[0]))
+    larger = any(each.larger for each in means)
+    return Bounded(factor([each.values for each in means]), larger, smallest.larger)
 
 
 def _comparison_rows(cells: Sequence[Cell]) -> Rows:
@@ -180,7 +238,7 @@ def _definition_rows(cells: Sequence[Cell]) -> Rows:
     return [
         _place((t0, G))
         | {"t0": t0.defined, "t0_authors": t0.authors, "G": G.defined, "G_authors": G.authors}
-        | {"t0_unreached": t0.unreached}
+        | {"t0_censored": t0.censored, "G_censored": G.censored}
         for t0, G in _pairs(cells)
     ]
 

@@ -181,16 +181,16 @@ class WhatIf:
     def __repr__(self) -> str:
         return f"WhatIf({several(len(self.asked), 'scenario')}: {self.description})"
 
-    def table(self) -> list[dict[str, Any]]:
-        """Return a row for what was logged and for each scenario, as plain values.
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the `table` as rows of plain values."""
+        return [each.row() for each in self.outlooks]
+
+    def table(self) -> pd.DataFrame:
+        """Return a DataFrame with a row for what was logged and for each scenario; needs the extra ``lab``.
 
         An interval is ``name``, ``name_low`` and ``name_high``. What the log cannot answer is NaN.
         """
-        return [each.row() for each in self.outlooks]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table as a pandas DataFrame; needs the extra ``lab``."""
-        return data_frame(self.table())
+        return data_frame(self.rows())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a file, which replaces an old one once it is complete.
@@ -202,7 +202,7 @@ class WhatIf:
 
         file, about = Path(path), json.dumps(self.settings, sort_keys=True)
         if check_suffix(file, "scenarios", SUFFIXES) in NUMBERS:
-            rows = self.table()
+            rows = self.rows()
             write_table(
                 file, "scenarios", {name: [row[name] for row in rows] for name in rows[0]}, {"meritfair": about}
             )

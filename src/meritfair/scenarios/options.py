@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from meritfair.core.errors import InputError, MeritfairError
-from meritfair.core.parsing import as_inner
+from meritfair.core.parsing import as_inner, split_name
 from meritfair.model.criterion import Confidence, Criterion
 from meritfair.model.merit import Merit, merit_from_text
 from meritfair.model.rules import check_budgets
@@ -101,9 +101,9 @@ def _without(label: str, varied: Iterable[str]) -> str:
     >>> _without("merit-fair:design=exact,slack=2", ["slack", "floor"])
     'merit-fair:design=exact'
     """
-    name, mark, settings = label.partition(":")
-    kept = [each for each in settings.split(",") if each.partition("=")[0] not in varied]
-    return f"{name}:{','.join(kept)}" if mark and kept else name
+    name, settings = split_name(label)
+    kept = [each for each in settings.split(",") if each and each.partition("=")[0] not in varied]
+    return f"{name}:{','.join(kept)}" if kept else name
 
 
 def _variants(label: str, policy: Policy, budget: int, given: Mapping[str, Sequence[Any]]) -> Iterable[Scenario]:

@@ -6,6 +6,8 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # it needs NumPy, which the help of commands does not
+    from collections.abc import Iterable, Mapping, Sequence
+
     from meritfair.simulation.bootstrap import Interval
 
 
@@ -39,6 +41,35 @@ class Column(NamedTuple):
         return f"{self.number(value.mean)}\n{low.removesuffix(' %')} to {high}"
 
 
+_BOUND = "≥"
+BOUND_MEANING = f"{_BOUND}: a lower bound, as some run ended too early to know the number."
+
+
+def is_lower_bound(name: str, measures: Mapping[str, Interval]) -> bool:
+    """Return whether a measure is only a lower bound, as t0 and G are if some run ended too early (`Run.measures`).
+
+    Examples
+    --------
+    >>> from meritfair.simulation.bootstrap import Interval
+    >>> share = Interval(0.1, 0.0, 0.3)
+    >>> found = {"coverage_gap": Interval(7.0, 6.0, 9.0), "coverage_gap_censored": share, "gini": share}
+    >>> is_lower_bound("coverage_gap", found), is_lower_bound("gini", found)
+    (True, False)
+    """
+    censored = f"{name}_censored"
+    return censored in measures and measures[censored].mean > 0
+
+
+def marked(text: str, name: str, measures: Mapping[str, Interval]) -> str:
+    """Return the text of a measure, with a sign before it if it is only a lower bound."""
+    return f"{_BOUND} {text}" if is_lower_bound(name, measures) else text
+
+
+def has_bounds(cells: Iterable[Iterable[str]]) -> bool:
+    """Return whether some cell of a table is only a lower bound."""
+    return any(cell.startswith(_BOUND) for row in cells for cell in row)
+
+
 ACCOUNTS = ("largest_account", "worst_window")  # shown if some policy has accounts
 COLUMNS = {
     "intervention_benefit": Column(
@@ -57,6 +88,13 @@ COLUMNS = {
         "exposure\nregret", 1, "Exposure regret: the same for exposures, which sum to the budget."
     ),
     "good_state": Column("good\nstate", 1, "Good state: share of arms in the good state.", percent=True),
+    "jain": Column("Jain", 2, "Jain: evenness of the pulls, 1 if all arms get the same number."),
+    "hhi": Column("HHI", 3, "HHI: Herfindahl-Hirschman index of the pulls, 1/N if all arms get the same number."),
+    "earth_mover": Column(
+        "earth mover's\ndistance",
+        2,
+        "Earth mover's distance: part of the pulls that are not where round robin has them.",
+    ),
     "gini": Column("Gini", 2, "Gini: inequality of the pulls, 0 if all arms get the same number."),
     "smallest_exposure": Column(
         "smallest\nexposure", 3, "Smallest exposure: share of steps at which the least pulled arm was pulled."
@@ -80,3 +118,34 @@ COLUMNS = {
         "G", 0, "G: most episodes between two in which an arm was seen in both states under both actions."
     ),
 }
+
+
+def column_of(measure: str) -> Column:
+    """Return how a measure is shown; one that is seldom shown under its own name."""
+    return COLUMNS[measure] if measure in COLUMNS else Column(measure.replace("_", " "), 3, "")
+
+
+def chosen(columns: str | Sequence[str] | None, known: Iterable[str], usual: Sequence[str]) -> tuple[str, ...]:
+    """Return which measures a table is to have: those that are asked for, if they are known, or else the usual ones.
+
+    Examples
+    --------
+    >>> chosen(["gini", "jain"], ["gini", "good_state", "jain"], ["gini"])
+    ('gini', 'jain')
+    >>> chosen("ginni", ["gini", "good_state", "jain"], ["gini"])
+    Traceback (most recent call last):
+    ...
+    meritfair.core.errors.InputError: there is no column 'ginni', did you mean 'gini'?
+    """
+    from meritfair.core.checks import check_known
+    from meritfair.core.errors import InputError
+
+    if columns is None:
+        return tuple(usual)
+    names = [columns] if isinstance(columns, str) else list(columns)
+    there = list(known)
+    for name in names:
+        check_known("column", name, there)
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"columns must be one or more different names, got {columns!r}")
+    return tuple(names)

@@ -34,7 +34,7 @@ from meritfair.core.progress import Progress, following, in_parts
 from meritfair.core.seeding import fresh_seed
 from meritfair.core.storage import check_suffix
 from meritfair.core.tables import SUFFIXES as NUMBERS
-from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
+from meritfair.core.tables import TEXT_SUFFIXES, data_frame, html_table, write_table, write_text_table
 from meritfair.core.texts import several
 from meritfair.model.arms import Arms
 from meritfair.model.criterion import Confidence, Criterion, loose_settings_allowed
@@ -44,9 +44,9 @@ from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.policies.plans import Plan
 from meritfair.simulation.bootstrap import Difference, Interval, difference, interval_row
-from meritfair.simulation.columns import ACCOUNTS, COLUMNS
+from meritfair.simulation.columns import ACCOUNTS, Column, chosen, column_of, marked
 from meritfair.simulation.metrics import intervention_benefit, price_of_fairness
-from meritfair.simulation.players import Notes, players_of
+from meritfair.simulation.players import Notes, players_of, try_out
 from meritfair.simulation.run import Run
 from meritfair.simulation.simulate import arms_of_runs, simulate
 from meritfair.simulation.slack import with_slacks
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 ORACLE = "°"  # marks a policy that knows the true arms
+_DIFFERENCE = "difference"
 _NONE, _BEST, _USUAL = "none", "whittle", "merit-fair"
 _FROM_SUMMARY = (
     "good_state",
@@ -185,28 +186,57 @@ class Comparison:
         order = sorted(self.runs.items(), key=lambda pair: -int(pair[1].reward.sum()))
         return dataclasses.replace(self, runs=dict(order))
 
-    def table(self) -> list[dict[str, Any]]:
-        """Return a row for each policy: its label, and each measure as ``name``, ``name_low`` and ``name_high``.
-
-        At the end are the `differences` to the policy ``against``, paired and unpaired, of the share in the good state.
-        """
-        differences = self.differences()
+    def rows(self, columns: str | Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Return the `table` as rows of plain values, or only some of its columns."""
+        names = chosen(columns, self._columns, self._columns)
+        differences = self.differences() if _DIFFERENCE in names else {}
+        ends = {label: {"against": self.against, **_difference_row(each)} for label, each in differences.items()}
         return [
-            {"policy": label, **interval_row(found), "against": self.against, **_difference_row(differences[label])}
+            {
+                "policy": label,
+                **interval_row(_those(found, names)),
+                **ends.get(label, {}),
+            }
             for label, found in self.measures.items()
         ]
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table as a pandas DataFrame; needs the extra ``lab``."""
-        return data_frame(self.table())
+    def table(self) -> pd.DataFrame:
+        """Return a DataFrame with a row for each policy; needs the extra ``lab``.
 
-    def cells(self) -> list[list[str]]:
+        Its label is in ``policy``, and each measure in ``name``, ``name_low`` and ``name_high``. At the end are the
+        `differences` to the policy ``against``, paired and unpaired, of the share in the good state.
+        """
+        return data_frame(self.rows())
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """What a table may have beside labels."""
+        return (*next(iter(self.measures.values()), {}), _DIFFERENCE)
+
+    def cells(self, columns: Sequence[str] | None = None) -> list[list[str]]:
         """Return what people are shown of each policy, as text: its label, then means with intervals below them."""
+        names = self._shown if columns is None else columns
+        differences = self.differences() if _DIFFERENCE in names else {}
+        points = {label: Interval(*(100 * end for end in each.paired)) for label, each in differences.items()}
         rows = []
         for label, found in self.measures.items():
             name = " ".join(label.split()) + f" {ORACLE}" * (label in self.oracles)
-            rows.append([name, *(COLUMNS[measure].in_full(found[measure]) for measure in self._shown)])
+            values = [found[each] if each in found else points[label] for each in names]
+            texts = (self._column(each).in_full(x) for each, x in zip(names, values, strict=True))
+            rows.append([name, *(marked(text, each, found) for each, text in zip(names, texts, strict=True))])
         return rows
+
+    def _column(self, name: str) -> Column:
+        if name != _DIFFERENCE:
+            return column_of(name)
+        return Column(f"difference to\n{self.against}, points", 2, "")
+
+    def _headings(self, names: Sequence[str]) -> list[str]:
+        return ["policy", *(self._column(name).heading for name in names)]
+
+    def _repr_html_(self) -> str:
+        """Return what people look at as a table, which is how notebooks show a comparison."""
+        return html_table(self._headings(self._shown), self.cells(), repr(self), self._note())
 
     def plot(self, *, ax: Sequence[Axes] | None = None, figsize: tuple[float, float] | None = None) -> Figure:
         """Draw reward against fairness, a point for each policy; needs the extra ``plots``.
@@ -218,21 +248,27 @@ class Comparison:
 
         return plot_comparison(self, ax=ax, figsize=figsize)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, columns: str | Sequence[str] | None = None) -> None:
         """Write the table to a file, which replaces an old one once it is complete.
 
-        A .csv or .parquet file has all measures in full precision, a .md (Markdown) or .tex (LaTeX, with booktabs)
-        file those that people look at, rounded. All but .csv also hold settings, seed and versions.
+        Parameters
+        ----------
+        path : path
+            A .csv or .parquet file has numbers in full precision, a .md (Markdown) or .tex (LaTeX, with booktabs) file
+            rounded ones with intervals. All but .csv also hold settings, seed and versions.
+        columns : str or sequence of str, optional
+            Which of the `measures`, in this order, and ``difference``, that to the policy ``against``. By default all
+            in files of numbers, and in text those that people look at most.
         """
         file = Path(path)
         suffix = check_suffix(file, "comparisons", SUFFIXES)
         if suffix in NUMBERS:
-            rows = self.table()
-            columns = {name: [row[name] for row in rows] for name in rows[0]}
-            write_table(file, "comparisons", columns, {"meritfair": json.dumps(self.settings, sort_keys=True)})
+            rows = self.rows(columns)
+            values = {name: [row[name] for row in rows] for name in rows[0]}
+            write_table(file, "comparisons", values, {"meritfair": json.dumps(self.settings, sort_keys=True)})
         else:
-            headings = ["policy", *(COLUMNS[name].heading for name in self._shown)]
-            write_text_table(file, headings, self.cells(), about=self._about(), note=self._note())
+            names = chosen(columns, self._columns, self._shown)
+            write_text_table(file, self._headings(names), self.cells(names), about=self._about(), note=self._note())
 
     def _about(self) -> str:
         """Return settings, seed and versions in one line, without the names of the arms, which may be very many."""
@@ -244,6 +280,10 @@ class Comparison:
         intervals = ", with 95 % bootstrap intervals" if self.none.runs > 1 else ""
         oracles = f" {ORACLE}: knows the true arms." if self.oracles else ""
         return f"{self.description}. Means over runs{intervals}; fairness regret is added up over episodes.{oracles}"
+
+
+def _those(found: Mapping[str, Interval], names: Sequence[str]) -> dict[str, Interval]:
+    return {name: found[name] for name in names if name in found}
 
 
 def _difference_row(found: Difference) -> dict[str, float]:
@@ -330,12 +370,11 @@ def compare(
     check_size(sets[0].n_arms, runs=number, episodes=episodes, horizon=horizon, policies=n_kept)
     with following(progress) as tell:
         begin = in_parts(tell, n_kept)
-        none_run = simulate(each, none, **whole, progress=begin(_NONE))  # the quickest finds what is wrong for all
-        for label, policy in others.items():  # before time is spent
-            with notes.about(label):
-                simulate(sets[0], policy, **shared, episodes=1)
+        simulate(sets[0], none, **shared, episodes=1)  # finds what is wrong for all
+        try_out(sets[0], {_BEST: best, **others}, notes, lambda what: tell(what, 0, 1), **shared)
         if against in notes.skipped:
             raise InputError(f"{against} cannot be played here: {notes.skipped[against]}")
+        none_run = simulate(each, none, **whole, progress=begin(_NONE))
         best_run = simulate(each, best, **whole, progress=begin(_BEST))
         played = {}
         for label, policy in players.items():

@@ -25,10 +25,12 @@ __all__ = [
     "Interval",
     "coverage_gap",
     "coverage_gap_authors",
+    "coverage_gap_censored",
     "earth_mover",
     "fairness_regret",
     "first_valid_episode",
     "first_valid_episode_authors",
+    "first_valid_episode_censored",
     "gini",
     "hhi",
     "interval",
@@ -72,6 +74,17 @@ def first_valid_episode(eta: npt.ArrayLike) -> IntArray:
     return np.asarray(np.where(wide.any(axis=-1), episodes - from_end, 0), dtype=np.int64)
 
 
+def first_valid_episode_censored(eta: npt.ArrayLike) -> BoolArray:
+    """Return whether t0 is only a lower bound: some eta is 1 or more at the last episode.
+
+    Examples
+    --------
+    >>> bool(first_valid_episode_censored([1.0, 0.9, 1.0])), bool(first_valid_episode_censored([1.0, 0.9, 0.8]))
+    (True, False)
+    """
+    return np.asarray(float_array("eta", eta)[..., -1] >= 1)
+
+
 def first_valid_episode_authors(eta: npt.ArrayLike, horizon: int) -> IntArray:
     """Return t0 as the authors' code has it: the first episode at which every eta is below 1, else the horizon.
 
@@ -108,7 +121,7 @@ def coverage_gap(covered: npt.ArrayLike) -> IntArray:
     """Return G: the longest wait, in episodes, of any arm for an episode that visits all its (s, a).
 
     The episode that ends the wait counts, so G is 1 when every episode covers every arm. A wait that is
-    not over at the end counts as if the next episode ended it.
+    not over at the end counts as if the next episode ended it; `coverage_gap_censored` says whether it is the longest.
 
     Parameters
     ----------
@@ -125,6 +138,28 @@ def coverage_gap(covered: npt.ArrayLike) -> IntArray:
     last = np.maximum.accumulate(np.where(seen, episode, 0), axis=-2)
     missed = np.where(seen, 0, episode - last)
     return np.asarray(missed.max(axis=(-2, -1)) + 1, dtype=np.int64)
+
+
+def coverage_gap_censored(covered: npt.ArrayLike) -> BoolArray:
+    """Return whether G is only a lower bound: the longest wait was not over at the end.
+
+    Parameters
+    ----------
+    covered : array_like of bool, shape (..., episodes, N)
+        As for `coverage_gap`.
+
+    Examples
+    --------
+    >>> covered = [[True, True], [True, False], [True, False]]
+    >>> int(coverage_gap(covered)), bool(coverage_gap_censored(covered))
+    (3, True)
+    >>> bool(coverage_gap_censored([*covered, [True, True]]))
+    False
+    """
+    seen = np.asarray(covered, dtype=np.bool_)
+    since = np.where(seen.any(axis=-2), np.argmax(seen[..., ::-1, :], axis=-2), seen.shape[-2])
+    longest = since.max(axis=-1)
+    return np.asarray((longest > 0) & (longest + 1 == coverage_gap(seen)))
 
 
 def coverage_gap_authors(covered: npt.ArrayLike) -> IntArray:

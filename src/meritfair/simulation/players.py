@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from meritfair.core.errors import InputError, MeritfairError
-from meritfair.core.parsing import as_inner, join_settings
+from meritfair.model.arms import Arms
 from meritfair.model.criterion import Confidence, Criterion
-from meritfair.model.merit import Merit
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
-from meritfair.simulation.simulate import make_policy
+from meritfair.simulation.simulate import make_policy, simulate
 
 
 @dataclass(frozen=True)
@@ -37,6 +34,29 @@ class Notes:
             self.skipped[label] = str(error)
 
 
+def try_out(
+    arms: Arms, players: Mapping[str, Policy], notes: Notes, tell: Callable[[str], None], **settings: Any
+) -> None:
+    """Play an episode of each policy: so that what cannot be played shows at once, and all is compiled together.
+
+    Parameters
+    ----------
+    arms : Arms
+    players : mapping of str to Policy
+        By label.
+    notes : Notes
+        What may be skipped.
+    tell : callable
+        Is told what is going on.
+    settings
+        As for `simulate`.
+    """
+    for number, (label, policy) in enumerate(players.items()):
+        tell(f"getting ready, {number} of {len(players)}")
+        with notes.about(label):
+            simulate(arms, policy, **{**settings, "episodes": 1})
+
+
 def players_of(policies: Any, criterion: Criterion, confidence: Confidence, notes: Notes) -> dict[str, Policy]:
     """Return the policies to be compared, by label."""
     players: dict[str, Policy] = {}
@@ -50,30 +70,10 @@ def players_of(policies: Any, criterion: Criterion, confidence: Confidence, note
     for key in policies:
         each = policies[key] if isinstance(policies, Mapping) else key
         made = make_policy(each, criterion, confidence)
-        label = str(key) if isinstance(policies, Mapping) or isinstance(each, str) else _label(made)
+        label = str(key) if isinstance(policies, Mapping) or isinstance(each, str) else registry.text_of(made)
         if not (visible := "".join(label.split())) or not visible.isprintable():
             raise InputError(f"a label must be text that can be seen, without control characters, got {label!r}")
         if label in players:
             raise InputError(f"duplicate policy: {label}")
         players[label] = made
     return players
-
-
-def _label(policy: Policy) -> str:
-    """Return a policy's name, with those of its settings that are not the usual ones, as `registry.create` reads it."""
-    fields = dataclasses.fields(policy) if dataclasses.is_dataclass(policy) else ()
-    usual = {f.name: _default(f) for f in fields}
-    values = {name: getattr(policy, name) for name in usual}
-    changed = {name: _typed(value) for name, value in values.items() if not np.array_equal(value, usual[name])}
-    return join_settings(policy.name, changed)
-
-
-def _typed(value: Any) -> Any:
-    """Return a setting as it is typed; what cannot be typed, such as a list, is given as text."""
-    if isinstance(value, Merit):
-        return as_inner(str(value))
-    return value if value is None or isinstance(value, (int, float)) else str(value).replace(",", ";")
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from meritfair.core.arrays import AnyArray, FloatArray, IntArray
+from meritfair.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from meritfair.core.checks import check_choice
 from meritfair.core.errors import FileError
 from meritfair.core.sealed import load_arrays, save_arrays, seal, unseal
 from meritfair.core.storage import check_readable, check_suffix, write_whole
-from meritfair.core.tables import data_frame
+from meritfair.core.tables import data_frame, html_table
 from meritfair.model.arms import Arms
 from meritfair.model.benefit import benefit
 from meritfair.model.criterion import Criterion
@@ -31,6 +31,7 @@ from meritfair.model.observation import observed_text
 from meritfair.model.rules import Rules, budget_text
 from meritfair.simulation import metrics
 from meritfair.simulation.bootstrap import Interval, interval
+from meritfair.simulation.columns import ACCOUNTS, COLUMNS, marked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +42,7 @@ _FORMAT, _OLDER = "meritfair-run-3", "meritfair-run-2"
 _SUFFIXES = (".parquet", ".npz")
 _ROUNDING = 1e-9  # pulls
 _BY_EPISODE = ("fairness_regret", "fairness_regret_authors", "exposure_regret", "reward", "eta", "omega")
+_SHOWN = ("fairness_regret", "exposure_regret", "good_state", "gini", "smallest_exposure", "longest_wait")
 _BY_ARM = ("pulls", "exposure", "fair_exposure", "longest_wait", "worst_window")
 
 
@@ -80,6 +82,8 @@ class Run:
         0 at the start. Where no accounts are kept, both are 0.
     coverage_gap, coverage_gap_authors : ndarray, shape (runs,)
         G by its definition, and as the authors' code has it.
+    coverage_gap_censored : ndarray of bool, shape (runs,)
+        Whether the longest wait was not over at the end of the run, so that G is only a lower bound.
     observed : ndarray, shape (runs,)
         The share of states that were seen, 1 unless `simulate` was told otherwise. Policies learn from these, and eta,
         omega and `fairness_regret_authors` are of them; visits, rewards and all else are of what happened.
@@ -101,6 +105,7 @@ class Run:
     account_range: FloatArray
     coverage_gap: IntArray
     coverage_gap_authors: IntArray
+    coverage_gap_censored: BoolArray
     observed: FloatArray
 
     @property
@@ -185,6 +190,11 @@ class Run:
         return metrics.first_valid_episode(self.eta)
 
     @property
+    def first_valid_episode_censored(self) -> BoolArray:
+        """Whether some eta is 1 or more at the last episode, so that t0 is only a lower bound; shape (runs,)."""
+        return metrics.first_valid_episode_censored(self.eta)
+
+    @property
     def t0(self) -> IntArray:
         """The paper's name for `first_valid_episode`: the last episode at which some eta was 1 or more."""
         return self.first_valid_episode
@@ -232,7 +242,8 @@ class Run:
         ``longest_wait`` is that of the arm that waited longest, ``smallest_exposure`` that of the arm pulled least;
         inequality is that of the pulls, and ``earth_mover`` their distance from round robin; ``largest_account`` is how
         far any arm was ever ahead of or behind what it was due, ``worst_window`` is that of the arm with the worst, and
-        both are NaN where no accounts are kept.
+        both are NaN where no accounts are kept. ``first_valid_episode`` and ``coverage_gap`` (t0 and G) are lower
+        bounds where ``first_valid_episode_censored`` and ``coverage_gap_censored`` are 1: the run ended too early.
         """
         arm_steps = self.n_arms * self.horizon * self.episodes
         kept = 1.0 if (np.abs(self.account_range) > _ROUNDING).any() else np.nan  # without accounts nobody knows
@@ -250,14 +261,20 @@ class Run:
             "largest_account": kept * np.abs(self.account_range).max(axis=(1, 2)),
             "worst_window": kept * self.worst_window.max(axis=1),
             "first_valid_episode": self.first_valid_episode,
+            "first_valid_episode_censored": self.first_valid_episode_censored,
             "first_valid_episode_authors": self.first_valid_episode_authors,
             "coverage_gap": self.coverage_gap,
+            "coverage_gap_censored": self.coverage_gap_censored,
             "coverage_gap_authors": self.coverage_gap_authors,
         }
         return {name: np.asarray(values, dtype=np.float64) for name, values in numbers.items()}
 
     def summary(self) -> dict[str, Interval]:
-        """Return the `measures`, each a mean over runs with a 95 % bootstrap interval."""
+        """Return the `measures`, each a mean over runs with a 95 % bootstrap interval.
+
+        The mean of ``…_censored`` is the share of runs that ended too early; unless it is 0, the mean t0 or G, and both
+        ends of its interval, are lower bounds.
+        """
         seed = int(self.settings["seed"])
         return {name: interval(values, seed) for name, values in self.measures().items()}
 
@@ -267,8 +284,8 @@ class Run:
 
         return plot_runs([self], ax=ax, figsize=figsize)
 
-    def to_frame(self, what: Literal["episodes", "arms"] = "episodes") -> pd.DataFrame:
-        """Return a pandas DataFrame with a row for each run and episode, or for each run and arm.
+    def table(self, what: Literal["episodes", "arms"] = "episodes") -> pd.DataFrame:
+        """Return a DataFrame with a row for each run and episode, or for each run and arm.
 
         It needs the extra ``lab``. Runs have their numbers, episodes are counted from 1. Of an episode there are
         ``fairness_regret``, ``fairness_regret_authors``, ``exposure_regret``, ``reward``, ``eta`` and ``omega``; of an
@@ -285,6 +302,15 @@ class Run:
         runs = np.repeat(np.arange(self.runs) + int(problem["first_run"]), len(labels))
         columns = {"run": runs, key: labels * self.runs}
         return data_frame(columns | {name: each.ravel() for name, each in values.items()})
+
+    def _repr_html_(self) -> str:
+        """Return the main measures as a table, which is how notebooks show a run."""
+        found = self.summary()
+        names = [name for name in (*_SHOWN, *ACCOUNTS) if not np.isnan(found[name].mean)]
+        texts = {name: marked(COLUMNS[name].in_full(found[name]), name, found) for name in names}
+        rows = [[COLUMNS[name].heading.replace("\n", " "), text] for name, text in texts.items()]
+        over = "mean over runs, 95 % interval" if self.runs > 1 else "value"
+        return html_table(["", over], rows, repr(self), self.description)
 
     def __repr__(self) -> str:
         return (
@@ -315,7 +341,11 @@ class Run:
 
 
 def _completed(arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return the arrays of a run; those of older versions with accounts of 0, and all states seen."""
+    """Return the arrays of a run; those of older versions with accounts of 0, and all states seen.
+
+    Older versions do not tell whether G is censored; it surely is where some arm was never covered.
+    """
     given = arrays["visits"][..., 1].sum(axis=-1).astype(np.float64)
     older = {"given": given, "account_range": np.zeros((*given.shape, 2)), "observed": np.ones(len(given))}
-    return older | arrays
+    never = arrays["coverage_gap"] > arrays["eta"].shape[1]
+    return older | {"coverage_gap_censored": never} | arrays

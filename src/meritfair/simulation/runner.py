@@ -91,7 +91,7 @@ class _Runs:
         self.visits, self.good = np.zeros(by_arm, np.int64), np.zeros(by_arm, np.int64)
         self.longest_wait = np.zeros(by_arm[:2], np.int64)
         self.given, self.account_range = np.zeros(by_arm[:2]), np.zeros((*by_arm[:2], 2))
-        self.coverage_gaps = np.zeros((2, problem.runs), np.int64)
+        self.coverage_gaps = np.zeros((3, problem.runs), np.int64)
         self.control = np.zeros((problem.runs, 2), np.int64)  # episodes done, and whether to stop
         self.watch = watching(problem)
         self.pools = self.rule is not None and self.rule.estimate == POOLED
@@ -148,7 +148,7 @@ class _Runs:
 
     @property
     def measured(self) -> dict[str, AnyArray]:
-        gap, gap_authors = self.coverage_gaps
+        gap, gap_authors, censored = self.coverage_gaps
         return {
             **self.measures._asdict(),
             "visits": self.visits,
@@ -159,6 +159,7 @@ class _Runs:
             "observed": self.watch.share,
             "coverage_gap": gap,
             "coverage_gap_authors": gap_authors,
+            "coverage_gap_censored": censored.astype(np.bool_),
         }
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import float_array
 from meritfair.core.errors import InputError
+from meritfair.core.parsing import split_name
 from meritfair.policies.base import Policy
 from meritfair.simulation.bootstrap import Interval
 
@@ -67,7 +68,7 @@ def _variants(label: str, policy: Policy, slacks: Sequence[float]) -> dict[str, 
     fair = policy.criterion
     if fair is not None and fair.design == "sequential" and any(slacks):
         raise InputError(f"slack needs the design 'exact' or 'systematic', got 'sequential' for {label}")
-    joined = label + ("," if ":" in label else ":")
+    joined = label + ("," if split_name(label)[1] else ":")
     settings: Any = [{_SETTING: value} for value in slacks]
     return {f"{joined}slack={each[_SETTING]:g}": dataclasses.replace(policy, **each) for each in settings}
 

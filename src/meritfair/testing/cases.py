@@ -20,7 +20,6 @@ from meritfair.model.rules import Rules
 from meritfair.policies import registry
 from meritfair.policies.base import Policy
 from meritfair.policies.learner import Choice, Learner
-from meritfair.policies.own import as_policy
 from meritfair.policies.plans import Plan
 from meritfair.policies.view import View
 from meritfair.simulation.run import Run
@@ -73,7 +72,7 @@ class Case:
     @classmethod
     def of(cls, policy: AnyPolicy, n_arms: int, budget: int) -> Case:
         """Return the case, if the policy can be started on it."""
-        case = cls(registry.create(policy) if isinstance(policy, str) else as_policy(policy), n_arms, budget)
+        case = cls(registry.policy(policy), n_arms, budget)
         try:
             case.start(0)
         except InputError as error:

@@ -143,7 +143,7 @@ def whatif(task: JobContext) -> JobResult:
         progress=lambda _name, done, total: task.tell(words, done, total),
     )
     names = [each.name for each in found.outlooks]
-    rows = [{"name": name, **row} for name, row in zip(names, found.table(), strict=True)]
+    rows = [{"name": name, **row} for name, row in zip(names, found.rows(), strict=True)]
     return JobResult({"rows": rows, "people": found.n_arms, "rounds": found.rounds, "refused": found.refused})
 
 

@@ -115,7 +115,7 @@ def _write_people(found: ProgrammeReport, path: Path) -> None:
 
 
 def _show_audit(found: ProgrammeReport) -> None:
-    from meritfair.programme.showing.report_words import effect_words, waits_words
+    from meritfair.programme.showing.report_words import effect_words, improbable_words, power_words, waits_words
 
     print_note(found.verdict, style="bold")
     _show_steering(found)
@@ -126,8 +126,9 @@ def _show_audit(found: ProgrammeReport) -> None:
         rows.append([name, *sums, f"{groups.reached[k]:,}", f"{groups.overrides[k]:,}", _share(groups, k)])
     headings = ["group" if found.has_groups else "", "people", "due", "given", "drawn", "reached", "over-\nrides"]
     print_table([*headings, "states\nmissing"], rows)
-    for sentence in (*waits_words(found), effect_words(found)):
+    for sentence in (power_words(found), *waits_words(found), effect_words(found), *improbable_words(found)):
         print_note(sentence, style="none")
+    _show_improbable(found)
     print_note(
         "Due: what the policy owes. Given: the chances, summed. Overrides: of those reached, who had not been drawn."
     )
@@ -151,6 +152,15 @@ def _show_steering(found: ProgrammeReport) -> None:
         for each in found.steering.findings
     ]
     print_table(["to be explained", "rounds", "first\nentered", "by", "reasons given"], rows, "", "lllll")
+
+
+def _show_improbable(found: ProgrammeReport) -> None:
+    """Print whose outcomes are improbable beside those of the others."""
+    from meritfair.programme.showing.report_sections import improbable_table
+
+    if found.improbable.named.any():
+        table = improbable_table(found)
+        print_table(list(table.headings), [list(row) for row in table.cells], "", "lrrr")
 
 
 def _share(groups: Tally, k: int) -> str:

@@ -47,6 +47,7 @@ def board_words(report: ProgrammeReport) -> dict[str, list[str]]:
         "data": words.data_words(shown),
         "learned": words.learned_words(shown),
         "effect": [words.effect_words(shown)],
+        "effect_unseen": words.unseen_words(shown.effect),
         "effect_notes": [] if shown.effect is None else words.effect_notes(shown.effect),
         "settings": [policy_words(each) for each in shown.settings.parts],
     }

@@ -13,6 +13,7 @@ from scipy.special import digamma, zeta
 from meritfair.core.arrays import BoolArray, FloatArray, IntArray
 from meritfair.model.benefit import benefit
 from meritfair.model.posterior import Posterior
+from meritfair.model.sensitivity import BenefitSensitivity
 from meritfair.programme.showing.estimating import LEVEL, PartEstimates
 from meritfair.programme.state import State
 
@@ -70,6 +71,8 @@ class Learned:
     groups : tuple of LearnedGroup
     classes : tuple of LearnedClass
         Those that were found, if the estimate is pooled.
+    sensitivity : BenefitSensitivity or None
+        What states that are not known could change of the mean; None if all are known.
     """
 
     part: str
@@ -78,24 +81,30 @@ class Learned:
     everyone: LearnedGroup
     groups: tuple[LearnedGroup, ...]
     classes: tuple[LearnedClass, ...]
+    sensitivity: BenefitSensitivity | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         groups = [vars(each) | {"quantiles": list(each.quantiles)} for each in (self.everyone, *self.groups)]
         classes = [dict(vars(each)) for each in self.classes]
-        return {**vars(self), "everyone": groups[0], "groups": groups[1:], "classes": classes}
+        unseen = None if self.sensitivity is None else self.sensitivity.to_dict()
+        return {**vars(self), "everyone": groups[0], "groups": groups[1:], "classes": classes, "sensitivity": unseen}
 
 
-def learned_of(state: State, groups: Sequence[str], group: IntArray) -> Future[tuple[Learned, ...]]:
+def learned_of(
+    state: State, groups: Sequence[str], group: IntArray, unseen: tuple[IntArray, IntArray]
+) -> Future[tuple[Learned, ...]]:
     """Return what was learned of those who are enrolled, by part; parts in which nobody was ever reached are left out.
 
-    `group` says for each participant which of `groups` they belong to. Estimates are made at once; draws from the
+    `group` says for each participant which of `groups` they belong to, `unseen` how often state and action were known,
+    and how often then not the state after, shape (participants, 2, 2) each. Estimates are made at once; draws from the
     posterior, which take longest, in a thread, so that other work can go on meanwhile.
     """
     estimates = [_estimates(state, place) for place in range(len(state.settings.parts))]
     pool = ThreadPoolExecutor(1, thread_name_prefix="meritfair")
     try:
-        return pool.submit(lambda: tuple(_learned(each, groups, group) for each in estimates if each is not None))
+        known = [each for each in estimates if each is not None]
+        return pool.submit(lambda: tuple(_learned(each, groups, group, *unseen) for each in known))
     finally:
         pool.shutdown(wait=False)  # it ends when the work is done
 
@@ -107,14 +116,25 @@ def _estimates(state: State, place: int) -> PartEstimates | None:
     return known if known is not None and known.known.counts.visits[..., 1].any() else None
 
 
-def _learned(known: PartEstimates, groups: Sequence[str], group: IntArray) -> Learned:
+def _learned(
+    known: PartEstimates, groups: Sequence[str], group: IntArray, visits: IntArray, missing: IntArray
+) -> Learned:
     """Return what was learned of the members of a part."""
     own, sure = group[known.members], _gain(known)
     there = [k for k in range(len(groups)) if (own == k).any()]
     by_group = [_group(groups[k], known.benefit[own == k], sure[own == k]) for k in there] if len(groups) > 1 else []
     classes = _classes(known) if known.pooled else ()
     everyone = _group("all", known.benefit, sure)
-    return Learned(known.part.name, known.pooled, float(known.worth.sum()), everyone, tuple(by_group), classes)
+    unseen = BenefitSensitivity(known.posterior.mean, visits[known.members], missing[known.members])
+    return Learned(
+        known.part.name,
+        known.pooled,
+        float(known.worth.sum()),
+        everyone,
+        tuple(by_group),
+        classes,
+        unseen if unseen.missing.any() else None,
+    )
 
 
 def _gain(known: PartEstimates) -> BoolArray:

@@ -22,6 +22,8 @@ from meritfair.programme.showing.waits import Wait, wait_of
 from meritfair.programme.state import CLOSED, State
 from meritfair.programme.view import ProgrammeView, Texts, without_name
 
+_NEAR = 1e-6  # draws: what rounding of chances may add up to
+
 
 @dataclass(frozen=True)
 class Enrolment:
@@ -140,13 +142,29 @@ class NextDraw:
 class Account:
     """What someone was due in all and given in all, in draws; the balance is what is owed to them.
 
-    `slack` is how far it may be from 0, None if the policy keeps no such bound.
+    Attributes
+    ----------
+    due, given, balance : float
+    slack : float or None
+        How far the balance may be from 0, if no rule prevents it; None if the policy keeps no such bound.
+    rules : bool
+        Whether rules in force can move it farther: a cool-down, or absence during which something is due.
+    bounded : bool
+        Whether it cannot leave the slack under the settings in force: there are no such rules, and no account that
+        shares the budget is beyond it from a time with other settings.
     """
 
     due: float
     given: float
     balance: float
     slack: float | None
+    rules: bool
+    bounded: bool
+
+    @property
+    def beyond(self) -> bool:
+        """Whether it is beyond the slack, in the digits that are shown."""
+        return self.slack is not None and round(abs(self.balance), 2) > round(self.slack, 2)
 
 
 @dataclass(frozen=True)
@@ -259,7 +277,7 @@ def person_of(view: ProgrammeView, id_: str | int, *, round: int | None = None, 
         seen=_seen(history, rounds, state),
         estimate=estimate,
         next=upcoming,
-        account=_account(rounds, part.slack),
+        account=_account(rounds, state, int(state.part[number])),
         wait=_wait(rounds),
         rounds=rounds,
     )
@@ -299,9 +317,13 @@ def _seen(history: History, rounds: tuple[PersonRound, ...], state: State) -> Se
     )
 
 
-def _account(rounds: tuple[PersonRound, ...], slack: float) -> Account:
+def _account(rounds: tuple[PersonRound, ...], state: State, part: int) -> Account:
     due, given = sum(each.due for each in rounds), sum(each.chance for each in rounds)
-    return Account(due, given, rounds[-1].account if rounds else 0.0, None if np.isinf(slack) else slack)
+    slack, rules = state.settings.parts[part].slack, state.settings.rules.needs_accounts
+    everyone = state.account[state.part == part] / ONE
+    bounded = not rules and not np.isinf(slack) and bool((np.abs(everyone) <= slack + _NEAR).all())
+    balance = rounds[-1].account if rounds else 0.0
+    return Account(due, given, balance, None if np.isinf(slack) else slack, rules, bounded)
 
 
 def _wait(rounds: tuple[PersonRound, ...]) -> Wait:

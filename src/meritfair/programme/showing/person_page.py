@@ -11,7 +11,7 @@ from meritfair.core.pages import Drawing, Page, PageSection, PageTable, svg, wri
 from meritfair.core.texts import printable, several
 from meritfair.programme.ledger.heads import short_code
 from meritfair.programme.showing.figure_parts import BLUE, ORANGE, accounts_axis
-from meritfair.programme.showing.person import PersonReport
+from meritfair.programme.showing.person import Account, PersonReport
 from meritfair.programme.showing.person_history import Correction, PersonRound
 from meritfair.programme.showing.person_words import last_round, paragraphs
 from meritfair.programme.showing.wording import day, percent, signed, state_word
@@ -24,7 +24,8 @@ _HOW_TO_READ = (
     "Due: the chance of being drawn that the rules of the programme give in a round. It follows from what a call is "
     "estimated to change for this person, compared with all others, between a floor and a cap that hold for everyone.",
     "Chance: with which probability the person was drawn. It may differ from what is due in a single round, so that "
-    "calls come when they help most; the account keeps what is still owed, and the slack says how large it may get.",
+    "calls come when they help most; the account keeps what is still owed. The slack says how large it may get, unless "
+    "rules keep people out of draws: then accounts can go beyond it for a time.",
     "Drawn: whether the lottery chose the person. Reached: whether the call took place.",
     "Each round is shown as it was known when it was drawn: the state is the last one that was known then. What was "
     "reported later, or corrected, is said in the last column.",
@@ -73,7 +74,7 @@ def _rounds(person: PersonReport) -> PageSection:
         "remarks",
     )
     cells = [_row(each) for each in reversed(person.rounds)]
-    slack = "" if person.account.slack is None else " The dashed lines are the slack: it is not to leave them."
+    slack = "" if person.account.slack is None else f" {_slack_lines(person.account)}"
     drawing = Drawing(
         svg(account_figure(person)),
         f"The account of {person.id} after each round, between {min(each.account for each in person.rounds):.2f} and "
@@ -84,6 +85,14 @@ def _rounds(person: PersonReport) -> PageSection:
     notes = ("The last round is first. State then: the last state known when the round was drawn.",)
     table = PageTable("Every round", headings, cells)
     return PageSection("Round by round", (), drawing, (table,), notes)
+
+
+def _slack_lines(account: Account) -> str:
+    if account.bounded:
+        return "The dashed lines are the slack now in force: it is not to leave them."
+    if account.rules:
+        return "The dashed lines are the slack: it can leave them for a time, as rules keep people out of some draws."
+    return "The dashed lines are the slack now in force: it can leave them until all accounts are back within it."
 
 
 def _row(each: PersonRound) -> list[str]:

@@ -6,11 +6,11 @@ Every sentence is written whole, with names for what is put in, so that it can b
 from __future__ import annotations
 
 from meritfair.core.language import _, current, ngettext
-from meritfair.programme.showing.person import NextDraw, PersonReport
+from meritfair.programme.showing.person import Account, NextDraw, PersonReport
 from meritfair.programme.showing.person_history import PersonRound
 from meritfair.programme.showing.wording import day, draws, outcomes, people, percent, points, rounds, times, whole
 
-_TOLERANCE = 5e-4  # of chances that are shown alike
+_EVEN = 0.005  # draws that are shown as 0
 _WITHOUT_MERIT = ("away", "warm-up", "once", "budget")
 
 
@@ -83,7 +83,7 @@ def _chance(person: PersonReport, last: PersonRound) -> list[str]:
         chance=percent(last.chance),
         odds=whole(1 / last.chance) if last.chance else "",
     )
-    return [said] if abs(last.due - last.chance) <= _TOLERANCE else [said, _timed(person, last)]
+    return [said] if percent(last.due) == percent(last.chance) else [said, _timed(person, last)]
 
 
 def _chance_words(last: PersonRound) -> str:
@@ -116,16 +116,30 @@ def _chance_words(last: PersonRound) -> str:
 
 def _timed(person: PersonReport, last: PersonRound) -> str:
     """Return why a chance was not what was due."""
-    slack, less = person.account.slack, last.chance < last.due
-    if slack is None and less:
-        said = _(
-            "That is less than the {due} that were due: chances go first to those whom a call seems to help most at "
-            "the time, and the difference is kept in the account."
+    known, less = person.account, last.chance < last.due
+    if known.slack == 0:
+        said = (
+            _(
+                "That is less than the {due} that were due: rules keep people out of some draws, chances go first to "
+                "those who are owed most, and the difference is kept in the account."
+            )
+            if less
+            else _(
+                "That is more than the {due} that were due: rules keep people out of some draws, chances go first to "
+                "those who are owed most, and the difference is kept in the account."
+            )
         )
-    elif slack is None:
-        said = _(
-            "That is more than the {due} that were due: chances go first to those whom a call seems to help most at "
-            "the time, and the difference is kept in the account."
+    elif known.slack is None or not known.bounded:
+        said = (
+            _(
+                "That is less than the {due} that were due: chances go first to those whom a call seems to help most "
+                "at the time, or who are owed most, and the difference is kept in the account."
+            )
+            if less
+            else _(
+                "That is more than the {due} that were due: chances go first to those whom a call seems to help most "
+                "at the time, or who are owed most, and the difference is kept in the account."
+            )
         )
     elif less:
         said = _(
@@ -137,7 +151,7 @@ def _timed(person: PersonReport, last: PersonRound) -> str:
             "That is more than the {due} that were due: chances go first to those whom a call seems to help most at "
             "the time, and the difference is kept in the account, which may be off by {slack} at most."
         )
-    return said.format(due=percent(last.due), slack="" if slack is None else draws(slack))
+    return said.format(due=percent(last.due), slack="" if known.slack is None else draws(known.slack))
 
 
 def paragraphs(person: PersonReport) -> list[list[str]]:
@@ -174,17 +188,44 @@ def _reached(person: PersonReport) -> str:
 
 
 def _balance(person: PersonReport) -> str:
-    balance, slack = person.account.balance, person.account.slack
-    if abs(balance) < _TOLERANCE:
-        return _("The account of {who} is even: all that was due was given.").format(who=person.id)
-    said = (
-        _("The account of {who} is {draws} behind what was due.")
-        if balance > 0
-        else _("The account of {who} is {draws} ahead of what was due.")
-    ).format(who=person.id, draws=draws(abs(balance)))
-    if slack is None:
+    balance = person.account.balance
+    if abs(balance) < _EVEN:
+        said = _("The account of {who} is even: all that was due was given.").format(who=person.id)
+    else:
+        said = (
+            _("The account of {who} is {draws} behind what was due.")
+            if balance > 0
+            else _("The account of {who} is {draws} ahead of what was due.")
+        ).format(who=person.id, draws=draws(abs(balance)))
+    if person.account.slack is None or (person.account.bounded and abs(balance) < _EVEN):
         return said
-    return f"{said} {_('It may be off by {slack} at most, either way.').format(slack=draws(slack))}"
+    return f"{said} {_limits(person.account).format(slack=draws(person.account.slack))}"
+
+
+def _limits(account: Account) -> str:
+    """Return how far an account may be from even, as far as that is certain."""
+    if account.bounded:
+        return _("It may be off by {slack} at most, either way.")
+    if account.rules and account.beyond:
+        return _(
+            "That is beyond the slack of {slack}, as rules keep people out of some draws: what they are due meanwhile "
+            "is added to their accounts, and others are drawn ahead of time. Whose account is farthest beyond it comes "
+            "back first."
+        )
+    if account.rules:
+        return _(
+            "Its slack is {slack}, either way. As rules keep people out of some draws, accounts can go beyond it for a "
+            "time: what is due meanwhile is added, and others are drawn ahead of time."
+        )
+    if account.beyond:
+        return _(
+            "That is beyond the slack of {slack}, from a time with other settings. Whose account is farthest beyond it "
+            "comes back first."
+        )
+    return _(
+        "Its slack is {slack}, either way. Other accounts are beyond it, from a time with other settings; until they "
+        "are back, this one can go beyond it as well."
+    )
 
 
 def _wait(person: PersonReport) -> list[str]:
@@ -278,7 +319,7 @@ def _due(person: PersonReport, draw: NextDraw) -> str:
     more = [_bound(draw.bound.kind)]
     if draw.budget:
         more.append(_("An equal share would be {share}.").format(share=percent(draw.equal)))
-    if abs(draw.due - draw.chance) > _TOLERANCE and not draw.open:
+    if percent(draw.due) != percent(draw.chance) and not draw.open:
         more.append(_("If it were drawn now, the chance would be {chance}.").format(chance=percent(draw.chance)))
     return " ".join([said, *more])
 

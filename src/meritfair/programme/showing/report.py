@@ -8,6 +8,7 @@ learned, and whether being drawn helps.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -20,9 +21,10 @@ from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.checks import check_number
 from meritfair.core.errors import InputError
 from meritfair.datasets.logs import StateLog
-from meritfair.datasets.missing import MissingStates, missing_states
+from meritfair.datasets.missing import MissingStates, missing_states, unseen_states
 from meritfair.effects.estimate import effect
 from meritfair.effects.report import Effect
+from meritfair.model.improbable import Improbable, improbable
 from meritfair.programme.records import Records, draw_log, names_of, records, state_log
 from meritfair.programme.settings import Settings
 from meritfair.programme.showing.happenings import Happenings, plain_change
@@ -89,6 +91,10 @@ class ProgrammeReport:
         Whether anyone could have steered the draws.
     missing : MissingStates
         How often states are missing after what.
+    improbable : Improbable
+        Whose outcomes are improbable beside those of the others.
+    seen : tuple of int
+        The numbers in the ledger of those in `improbable`.
     learned : tuple of Learned
         By part, of those in which somebody was reached.
     effect : Effect or None
@@ -122,6 +128,8 @@ class ProgrammeReport:
     unchecked: int
     steering: Steering
     missing: MissingStates
+    improbable: Improbable
+    seen: tuple[int, ...]
     learned: tuple[Learned, ...]
     effect: Effect | None
     no_effect: str
@@ -156,6 +164,11 @@ class ProgrammeReport:
         found = self.standings
         return np.lexsort((-found.wait, found.probability))[:most]
 
+    def improbable_people(self) -> list[dict[str, Any]]:
+        """Return a row for each whose outcomes are improbable beside those of the others, by number in the ledger."""
+        rows = self.improbable.rows(self.seen)
+        return [{"number": row.pop("arm"), **row} for row in rows]
+
     def farthest_behind(self, most: int) -> IntArray:
         """Return the places of people, those first who were drawn least often compared with what they were due."""
         return np.argsort(-(self.people.due - self.people.drawn), kind="stable")[:most]
@@ -167,7 +180,7 @@ class ProgrammeReport:
             "verdict": self.verdict,
             **{name: vars(self)[name] for name in flat},
             "settings": self.settings.body(),
-            "evidence": self.audit.overall.values() | {"alpha": self.alpha},
+            "evidence": self.audit.overall.values() | {"alpha": self.alpha, "power": self.audit.power},
             "within_slack": self.within_slack,
             "total": self.total,
             "groups": self._groups(),
@@ -184,8 +197,9 @@ class ProgrammeReport:
             "unchecked": self.unchecked,
             "steering": self.steering.to_dict(),
             "missing": self.missing.to_dict(),
+            "improbable": {"alpha": self.improbable.alpha, "people": self.improbable_people()},
             "learned": [each.to_dict() for each in self.learned],
-            "effect": None if self.effect is None else {"verdict": str(self.effect), "table": self.effect.table()},
+            "effect": None if self.effect is None else _plain_effect(self.effect),
             "no_effect": self.no_effect,
             "trial": None if self.trial is None else self.trial.to_dict(),
             "verification": None if self.verification is None else _plain(self.verification),
@@ -237,8 +251,8 @@ def report_of(work: Work, *, alpha: float = 0.05, verification: Verification | N
     there, place = np.flatnonzero(np.bincount(found.number)), np.full(state.people, -1)
     place[there] = np.arange(len(there))
     slack = np.array(happened.slack)[found.round - 1, found.part]
-    learned = learned_of(state, groups, group)
-    log = state_log(work, found, names)
+    log, number_of = state_log(work, found, names), {name: number for number, name in enumerate(names)}
+    learned = learned_of(state, groups, group, _unseen(log, names))
     helps, why = _effect(log, len(drawn_from) > 1)
     return ProgrammeReport(
         name=session.name,
@@ -264,6 +278,8 @@ def report_of(work: Work, *, alpha: float = 0.05, verification: Verification | N
         unchecked=state.summary.unchecked,
         steering=steering_of(work, found),
         missing=missing_states(log),
+        improbable=improbable(log.counts, level),
+        seen=tuple(number_of[name] for name in log.arms),
         learned=learned.result(),
         effect=helps,
         no_effect=why,
@@ -280,6 +296,20 @@ def groups_of(view: ProgrammeView) -> tuple[list[str], IntArray]:
     names = sorted(set(texts), key=lambda text: (text == NO_GROUP, text))
     places = {name: place for place, name in enumerate(names)}
     return names, np.array([places[text] for text in texts], np.int64)
+
+
+def _unseen(log: StateLog, names: Sequence[str]) -> tuple[IntArray, IntArray]:
+    """Return by participant how often state and action were known, and how often then not the state after."""
+    place = {name: number for number, name in enumerate(names)}
+    who = [place[name] for name in log.arms]
+    visits, missing = np.zeros((2, len(names), 2, 2), np.int64)
+    visits[who], missing[who] = unseen_states(log)
+    return visits, missing
+
+
+def _plain_effect(found: Effect) -> dict[str, Any]:
+    unseen = None if found.sensitivity is None else found.sensitivity.to_dict()
+    return {"verdict": str(found), "table": found.rows(), "sensitivity": unseen}
 
 
 def _one_slack(slack: FloatArray) -> float | None:

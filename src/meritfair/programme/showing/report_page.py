@@ -31,7 +31,7 @@ def report_page(report: ProgrammeReport, *, people: bool = True) -> Page:
         sections.evidence(report, people=people),
         sections.steered(report, people=people),
         sections.overrides(report),
-        sections.data(report),
+        sections.data(report, people=people),
         sections.learned(report),
         sections.effect(report),
         *([] if report.trial is None else trial_sections(report.trial)),

@@ -178,8 +178,8 @@ def overrides(report: ProgrammeReport) -> PageSection:
     return PageSection(_("Overrides, and who could not be reached"), said, None, [shown], (note,))
 
 
-def data(report: ProgrammeReport) -> PageSection:
-    """Return what is missing, late or corrected."""
+def data(report: ProgrammeReport, *, people: bool = True) -> PageSection:
+    """Return what is missing, late, corrected or improbable; whose outcomes are, only with `people`."""
     table, names = report.groups, _names(report.groups.names)
     rows = [
         [
@@ -194,7 +194,24 @@ def data(report: ProgrammeReport) -> PageSection:
     counts = (_("states after\na round"), _("missing"), _("part"), _("draws without\na report"))
     shown = PageTable(_("Missing"), (_("group"), *counts), rows)
     said = list(map(printable, words.data_words(report)))
-    return PageSection(_("Missing, late and corrected data"), said, None, [shown])
+    more = [improbable_table(report)] if people and report.improbable.named.any() else []
+    return PageSection(_("Missing, late, corrected and improbable data"), said, None, [shown, *more])
+
+
+def improbable_table(report: ProgrammeReport) -> PageTable:
+    """Return whose outcomes are improbable beside those of the others."""
+    name_of = dict(zip(report.numbers.tolist(), report.people.names, strict=True))
+    rows = [
+        [
+            printable(name_of[row["number"]]),
+            words.good_of(row["good_pulled"], row["pulled"]),
+            words.good_of(row["good_unpulled"], row["unpulled"]),
+            evidence_text(row["log_evidence"]),
+        ]
+        for row in report.improbable_people()
+    ]
+    headings = (_("person"), _("good\nwhen reached"), _("good\notherwise"), _("evidence"))
+    return PageTable(_("Outcomes improbable beside those of the others"), headings, rows)
 
 
 def learned(report: ProgrammeReport) -> PageSection:
@@ -275,7 +292,8 @@ def effect(report: ProgrammeReport) -> PageSection:
         ),
     )
     notes = words.effect_notes(found)
-    return PageSection(heading, [said, _("All effects are in percentage points.")], drawing, tables, notes)
+    shown = [said, *words.unseen_words(found), _("All effects are in percentage points.")]
+    return PageSection(heading, shown, drawing, tables, notes)
 
 
 def _names(names: Sequence[str]) -> list[str]:

@@ -6,10 +6,14 @@ import math
 
 import numpy as np
 
+from meritfair.auditing.report import in_two_digits
 from meritfair.core.arrays import FloatArray
 from meritfair.core.language import _, current, ngettext
 from meritfair.effects.report import Effect
+from meritfair.effects.sensitivity import EffectSensitivity
 from meritfair.effects.sequence import LEAST
+from meritfair.model.improbable import FEWEST
+from meritfair.model.sensitivity import STEP, BenefitSensitivity
 from meritfair.programme.showing.report import ProgrammeReport
 from meritfair.programme.showing.steering import OVERRIDES, OVERRIDES_PART
 from meritfair.programme.showing.steering_words import steering_clause
@@ -171,7 +175,16 @@ def evidence_words(report: ProgrammeReport) -> list[str]:
         "to {need} with a probability of {alpha} at most, however often somebody looks. It is {now} now, and was "
         "{most} at most."
     ).format(need=need, alpha=percent(report.alpha), now=evidence(found.log_e), most=evidence(found.log_largest))
-    return [f"{said} {_flagged(report)}"]
+    return [f"{said} {_flagged(report)}", power_words(report)]
+
+
+def power_words(report: ProgrammeReport) -> str:
+    """Return how soon it would show that one person is drawn less often than the chances say."""
+    count = report.audit.rounds_until_found
+    if math.isinf(count):
+        return _("That one person is drawn a tenth less often than the chances say would never show.")
+    said = _("One person who is drawn a tenth less often than the chances say would show after about {rounds}.")
+    return said.format(rounds=rounds(in_two_digits(count)))
 
 
 def _flagged(report: ProgrammeReport) -> str:
@@ -277,7 +290,7 @@ def _counted(by: dict[str, int]) -> str:
 
 
 def data_words(report: ProgrammeReport) -> list[str]:
-    """Return what is missing, late or corrected."""
+    """Return what is missing, late, corrected or improbable."""
     said = [_missing(report)]
     if report.missing.uneven:
         said.append(
@@ -296,7 +309,34 @@ def data_words(report: ProgrammeReport) -> list[str]:
             number,
         )
         said.append(text.format(n=whole(number), names=_counted(report.happened.corrected_by)))
-    return said
+    return [*said, *improbable_words(report)]
+
+
+def good_of(good: int, outcomes: int) -> str:
+    """Return how many outcomes were good."""
+    return _("{good} of {n}").format(good=whole(good), n=whole(outcomes))
+
+
+def improbable_words(report: ProgrammeReport) -> list[str]:
+    """Return how many report outcomes that are improbable beside those of the others, without accusing anyone."""
+    found = report.improbable
+    number = len(found.order)
+    if len(found.log_evidence) < FEWEST:
+        return [_("There are too few people to say whose outcomes are improbable beside those of the others.")]
+    if not number:
+        return [_("Nobody's outcomes are improbable beside those of the others.")]
+    said = ngettext(
+        "The outcomes of {n} person of {everyone} are improbable beside those of the others. If all are alike, that "
+        "happens to anyone at all with a probability of {alpha} at most.",
+        "The outcomes of {n} people of {everyone} are improbable beside those of the others. If all are alike, that "
+        "happens to anyone at all with a probability of {alpha} at most.",
+        number,
+    ).format(n=whole(number), everyone=whole(len(found.log_evidence)), alpha=percent(found.alpha))
+    why = _(
+        "This does not say why: someone may really differ from all others, states may have been entered wrongly, or "
+        "reported wrongly. What people are due follows from these states, so find out how they came to be known."
+    )
+    return [said, why]
 
 
 def _missing(report: ProgrammeReport) -> str:
@@ -343,7 +383,42 @@ def learned_words(report: ProgrammeReport) -> list[str]:
         half = {"low": points(known.quantiles[1]), "high": points(known.quantiles[3])}
         who = {"gain": whole(known.gain), "people": whole(known.people)}
         said.append(text.format(part=each.part, mean=points(known.mean), **half, **who))
+        if each.sensitivity is not None:
+            said.append(_unseen_benefit(each.sensitivity))
     return said
+
+
+def _unseen_benefit(known: BenefitSensitivity) -> str:
+    """Return what states that are not known could change of the mean of the estimates."""
+    visits, missing, mean = int(known.visits.sum()), int(known.missing.sum()), known.mean_benefit()
+    way = 1.0 if mean > 0 else -1.0
+    moved = known.mean_benefit(-way * STEP), known.mean_benefit(0.0, way * STEP)
+    values = {"step": whole(100 * STEP), "reached": points(moved[0]), "others": points(moved[1])}
+    said = [
+        _(
+            "The state after {missing} of {visits} rounds of a person ({part}) is not known. The estimates take it "
+            "that these people were in the good state as often as the others, from the same state and after the same "
+            "action; no records can show that."
+        ).format(missing=whole(missing), visits=whole(visits), part=percent(missing / visits)),
+        (
+            _(
+                "If those of them who were reached were in the good state {step} percentage points less often than "
+                "that, the mean would be {reached}; if those not reached were in it {step} points more often, {others}."
+            )
+            if way > 0
+            else _(
+                "If those of them who were reached were in the good state {step} percentage points more often than "
+                "that, the mean would be {reached}; if those not reached were in it {step} points less often, {others}."
+            )
+        ).format(**values),
+        _("With {size} points for both, it would be 0.").format(size=whole(100 * known.tipping))
+        if math.isfinite(known.tipping)
+        else _("Not even 100 points for both would bring it to 0."),
+        _(
+            "Whatever these states were, the mean lies between {low} and {high}, up to the uncertainty of estimates."
+        ).format(low=points(known.bounds[0]), high=points(known.bounds[1])),
+    ]
+    return " ".join(said)
 
 
 def effect_words(report: ProgrammeReport) -> str:
@@ -374,6 +449,84 @@ def effect_words(report: ProgrammeReport) -> str:
     )
     least, most = (whole(end) for end in sorted(abs(100 * end) for end in (low, high)))
     return text.format(estimate=whole(100 * abs(found.estimate)), least=least, most=most, level=level)
+
+
+def unseen_words(found: Effect | None) -> list[str]:
+    """Return what states that are not known could change of the effect; nothing if all are known."""
+    known = None if found is None else found.sensitivity
+    if found is None or known is None:
+        return []
+    part = percent(known.missing / known.rows)
+    counts = {"missing": whole(known.missing), "rows": whole(known.rows), "drawn": whole(known.missing_drawn)}
+    said = _(
+        "The state after {missing} of {rows} rounds of a person ({part}) is not known; in {drawn} of these the person "
+        "was drawn. The effect takes it that these people were in the good state as often as the others, from the same "
+        "state and after the same draw; no records can show that."
+    ).format(**counts, part=part)
+    (low, high), (least, most) = known.bounds, known.outer
+    bounds = {"low": points(low), "high": points(high), "least": points(least), "most": points(most)}
+    outer = (
+        _(
+            "Whatever these states were, the effect lies between {low} and {high}; with the uncertainty of the draws, "
+            "between {least} and {most}."
+        )
+        if math.isfinite(least)
+        else _("Whatever these states were, the effect lies between {low} and {high}.")
+    )
+    return [" ".join([said, _unseen_moves(found.estimate, known), *_unseen_tips(known), outer.format(**bounds)])]
+
+
+def _unseen_moves(estimate: float, known: EffectSensitivity) -> str:
+    """Return what differences of ten points would change, in the direction that brings the effect to 0."""
+    way = 1.0 if estimate > 0 else -1.0
+    moved = estimate + known.shift(-way * STEP), estimate + known.shift(0.0, way * STEP)
+    text = (
+        _(
+            "If those of them who were drawn were in the good state {step} percentage points less often than that, the "
+            "effect would be {drawn} instead of {now}; if those not drawn were in it {step} points more often, "
+            "{others}."
+        )
+        if way > 0
+        else _(
+            "If those of them who were drawn were in the good state {step} percentage points more often than that, the "
+            "effect would be {drawn} instead of {now}; if those not drawn were in it {step} points less often, "
+            "{others}."
+        )
+    )
+    step = whole(100 * STEP)
+    return text.format(step=step, drawn=points(moved[0]), others=points(moved[1]), now=points(estimate))
+
+
+def _unseen_tips(known: EffectSensitivity) -> list[str]:
+    """Return at which difference the conclusion is another one."""
+    low, high = known.interval
+    worse, better = known.tipping["worse"], known.tipping["better"]
+    if not math.isfinite(low):
+        return []
+    if low > 0 or high < 0:
+        size = worse if low > 0 else better
+        still = (
+            _("Even with 100 points for both, it would still be clear that being drawn helps.")
+            if low > 0
+            else _("Even with 100 points for both, it would still be clear that being drawn harms.")
+        )
+        text = (
+            _("With {size} points for both, it would no longer be clear that being drawn helps.")
+            if low > 0
+            else _("With {size} points for both, it would no longer be clear that being drawn harms.")
+        )
+        return [text.format(size=whole(100 * size)) if math.isfinite(size) else still]
+    texts = {
+        _(
+            "It would be clear that being drawn helps if those drawn were in the good state {size} points more often "
+            "than that, and those not drawn {size} points less often."
+        ): better,
+        _(
+            "It would be clear that being drawn harms if those drawn were in the good state {size} points less often "
+            "than that, and those not drawn {size} points more often."
+        ): worse,
+    }
+    return [text.format(size=whole(100 * size)) for text, size in texts.items() if math.isfinite(size)]
 
 
 def effect_notes(found: Effect) -> list[str]:

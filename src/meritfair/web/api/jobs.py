@@ -188,5 +188,6 @@ def _result(here: Here, job: Job) -> dict[str, Any]:
         found["verdict"] = " ".join(found["words"]["verdict"])
         if not here.may(Role.AUDITOR):
             found["waits"] = []  # each is that of one person
+            found["improbable"] = {**found["improbable"], "people": []}
             found["steering"] = _without_people(found["steering"])
     return found

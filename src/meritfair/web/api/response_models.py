@@ -377,7 +377,10 @@ class EffectOut(ResponseModel):
     """Whether being drawn helps, and what was learned."""
 
     head: str
-    effect: dict[str, Any] | None = Field(description="null while that cannot be said; `no_effect` says why.")
+    effect: dict[str, Any] | None = Field(
+        description="null while that cannot be said; `no_effect` says why. Its `sensitivity` is what states that are "
+        "not known could change, null if all are known."
+    )
     no_effect: str
     learned: list[dict[str, Any]]
     missing: dict[str, Any]
@@ -400,6 +403,9 @@ class AuditOut(BaseModel):
     steering: dict[str, Any] = Field(
         description="Whether anyone could have steered the draws: `answer` is nothing, explain or not-chance, and "
         "`findings` are what needs an explanation, with rounds, time, who entered it and which reasons were given."
+    )
+    improbable: dict[str, Any] = Field(
+        description="Whose outcomes are improbable beside those of the others: `people`, for auditors."
     )
     waits: list[dict[str, Any]] = Field(description="Those that were least likely, for auditors; none for viewers.")
     words: dict[str, list[str]] = Field(description="All of it in plain words, by what they are about.")

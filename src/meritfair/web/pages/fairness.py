@@ -12,7 +12,9 @@ from starlette.responses import Response
 from meritfair.core.language import _, current
 from meritfair.core.texts import to_spreadsheet
 from meritfair.programme.reading import Snapshot
+from meritfair.programme.showing.report_words import good_of
 from meritfair.programme.showing.steering_words import listed_reasons, listed_rounds, names_of_users
+from meritfair.programme.showing.wording import evidence
 from meritfair.programme.users import Role
 from meritfair.web.access import Here, Viewer
 from meritfair.web.charts import Chart, Curve
@@ -72,6 +74,7 @@ def _values(here: Here, look: Snapshot, work: LatestResult) -> dict[str, Any]:
         "words": work.words(),
         "listed_reasons": listed_reasons,
         "waits": _waits(here, look, result),
+        "improbable": _improbable(here, look, result),
         "findings": _findings(here, look, result, work.words()),
         "charts": {
             "groups": groups_chart(result),
@@ -88,6 +91,24 @@ def _waits(here: Here, look: Snapshot, found: dict[str, Any]) -> list[dict[str, 
         return []
     ids = look.ids([row["number"] for row in found["waits"]])
     return [{**row, "id": ids[row["number"]]} for row in found["waits"]]
+
+
+def _improbable(here: Here, look: Snapshot, found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return whose outcomes are improbable beside those of the others: only for those who may see single people."""
+    rows = found["improbable"]["people"]
+    if not rows or not here.may(Role.AUDITOR):
+        return []
+    ids = look.ids([row["number"] for row in rows])
+    return [
+        {
+            "number": row["number"],
+            "id": ids[row["number"]],
+            "reached": good_of(row["good_pulled"], row["pulled"]),
+            "otherwise": good_of(row["good_unpulled"], row["unpulled"]),
+            "evidence": evidence(row["log_evidence"]),
+        }
+        for row in rows
+    ]
 
 
 def _findings(here: Here, look: Snapshot, found: dict[str, Any], words: dict[str, list[str]]) -> list[dict[str, Any]]:
@@ -160,7 +181,10 @@ def accounts_chart(found: dict[str, Any]) -> Chart:
         kind="histogram",
         levels=[] if slack is None else [(_("slack"), slack), ("", -slack)],
         whole=False,
-        note=_("What was due less what was given. The dashed lines are the slack, which no account should leave."),
+        note=_(
+            "What was due less what was given. The dashed lines are the slack, which no account leaves unless rules "
+            "keep people out of draws."
+        ),
     )
 
 

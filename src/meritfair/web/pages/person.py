@@ -11,7 +11,7 @@ from starlette.responses import Response
 from meritfair.core.errors import InputError
 from meritfair.core.language import _
 from meritfair.programme.inputs import People, ReasonNeededError
-from meritfair.programme.showing.person import PersonReport
+from meritfair.programme.showing.person import Account, PersonReport
 from meritfair.programme.showing.person_history import Correction, PersonRound
 from meritfair.programme.showing.person_words import last_round, paragraphs
 from meritfair.web.access import Admin, Auditor, Coordinator, Here
@@ -169,11 +169,30 @@ def account_chart(person: PersonReport) -> Chart:
         x_label=_("round"),
         y_label=_("draws owed"),
         levels=[] if slack is None else [(_("slack"), slack), ("", -slack)],
-        note=_(
-            "What was due less what was given, in draws. Above 0, draws are still owed; below 0, they came ahead of "
-            "time. The dashed lines are the slack: it is not to leave them."
-        ),
+        note=" ".join(_account_note(person.account)),
     )
+
+
+def _account_note(account: Account) -> list[str]:
+    """Return how to read the account, and what its slack promises."""
+    said = [
+        _(
+            "What was due less what was given, in draws. Above 0, draws are still owed; below 0, they came ahead of "
+            "time."
+        )
+    ]
+    if account.slack is None:
+        return said
+    if account.bounded:
+        return [*said, _("The dashed lines are the slack now in force: the account is not to leave them.")]
+    if account.rules:
+        lines = _(
+            "The dashed lines are the slack. The account can leave them for a time, as rules keep people out of some "
+            "draws."
+        )
+        return [*said, lines]
+    lines = _("The dashed lines are the slack now in force. The account can leave them until all are back within it.")
+    return [*said, lines]
 
 
 def round_row(each: PersonRound) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def _show(here: Here, look: Snapshot, *, did: str = "", problem: str = "", statu
         "settings.html",
         status=status,
         look=look,
-        parts=[part_facts(each) for each in look.settings.parts],
+        parts=[part_facts(each, look.settings.rules) for each in look.settings.parts],
         rules=rule_words(look.settings.rules),
         source=source_words(look.settings.source),
         changes=look.changes()[::-1],
@@ -221,16 +221,19 @@ def _whatif(here: Here, old: Settings, new: Settings, name: str) -> Job | None:
 # ---- words
 
 
-def part_facts(part: Part) -> dict[str, Any]:
-    """Return the settings of a part, as a page shows them: words by what they are."""
+def part_facts(part: Part, rules: Rules) -> dict[str, Any]:
+    """Return the settings of a part under these rules, as a page shows them: words by what they are."""
     facts = {_("Calls in a round"): budget_text(part.budget), _("Policy"): part.policy.name}
     if isinstance(part.policy, MeritFair):
         facts[_("Who gets more")] = _(
             "In proportion to merit, which follows from what a call is estimated to change for a person ({merit})"
         ).format(merit=str(part.policy.merit))
-        facts[_("Slack")] = _("An account may be off by {slack} draws at most, either way").format(
-            slack=number(part.policy.slack, 1)
+        slack = (
+            _("An account may be off by {slack} draws, either way; as rules keep people out of draws, it can be more")
+            if rules.needs_accounts
+            else _("An account may be off by {slack} draws at most, either way")
         )
+        facts[_("Slack")] = slack.format(slack=number(part.policy.slack, 1))
     if part.policy.criterion is not None:
         facts[_("Floor")] = _("Everyone is due at least {part} of an equal share").format(part=percent(part.floor, 0))
     return {"name": part.name, "part": part, "facts": facts, "slack": slack_of(part)}

@@ -24,7 +24,7 @@ from meritfair.lab.tasks import Outcome, Task
 from meritfair.reproduction.report import VERDICTS
 
 REPORT = "report.html"
-_COLUMNS = ("artefact", "title", "about", "verdict", "claim", "where", "found")
+_COLUMNS = ("artefact", "title", "about", "verdict", "claim", "where", "found", "rule")
 _Stamp: TypeAlias = tuple[int, int, int]
 
 

@@ -53,7 +53,7 @@ def data(results: Results, settings: Sequence[Setting], what: str, kind: str, re
     if what == "results":
         return _file(kind, kept.save)
     if what in ("runs", "curves"):
-        frame = kept.to_frame(curves=what == "curves")
+        frame = kept.table("curves" if what == "curves" else "runs")
         columns: Mapping[str, Any] = {str(name): frame[name].tolist() for name in frame}
     else:
         columns = {

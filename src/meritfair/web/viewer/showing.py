@@ -139,6 +139,7 @@ class Claim:
     claim: str
     where: str
     found: str
+    rule: str
 
 
 def report_values(now: Contents) -> dict[str, Any]:
@@ -146,7 +147,8 @@ def report_values(now: Contents) -> dict[str, Any]:
     parts: dict[str, dict[str, list[Claim]]] = {}
     for row in now.verdicts:
         key, sign = _SIGNS.get(row["verdict"], ("open", "?"))
-        claim = Claim(key, f"{sign} {verdict_text(row['verdict'])}", row["claim"], row["where"], row["found"])
+        texts = (row[name] for name in ("claim", "where", "found", "rule"))
+        claim = Claim(key, f"{sign} {verdict_text(row['verdict'])}", *texts)
         parts.setdefault(row["about"], {}).setdefault(row["title"], []).append(claim)
     titles = {"the paper": _("What the paper claims"), "beyond the paper": _("Beyond the paper")}
     counts = Counter(_SIGNS.get(row["verdict"], ("open", ""))[0] for row in now.verdicts)

@@ -13,6 +13,7 @@ from meritfair.core.language import _
 from meritfair.lab.results import Results, Wording
 from meritfair.lab.side_by_side import BENEFIT, REGRETS, SideBySide
 from meritfair.simulation.bootstrap import Interval
+from meritfair.simulation.columns import marked
 from meritfair.web.rendering import number
 from meritfair.web.viewer.wording import field_label, interval_text, measure_label, value_text
 
@@ -109,7 +110,9 @@ def _in_order(values: Mapping[_Key, str | float], *, descending: bool) -> list[_
 
 
 def _cells(found: Mapping[str, Interval], names: Iterable[str]) -> Iterable[Cell]:
-    return (Cell(value_text(name, found[name].mean), interval_text(name, found[name])) for name in names)
+    for name in names:
+        text = value_text(name, found[name].mean)
+        yield Cell(marked(text, name, found), interval_text(name, found[name]))
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,14 @@ def measure_meaning(name: str) -> str:
         "longest_wait": _("Most steps that any arm went without a pull."),
         "largest_account": _("Most pulls that any arm was ever ahead of or behind what it was due."),
         "worst_window": _("Most pulls by which given and due differed for any arm, over any run of steps."),
-        "first_valid_episode": _("The last episode at which some eta was 1 or more; the bound applies after it."),
-        "coverage_gap": _("Most episodes between two in which an arm was seen in both states under both actions."),
+        "first_valid_episode": _(
+            "The last episode at which some eta was 1 or more; the bound applies after it. "
+            "With ≥ it is a lower bound: some run ended before."
+        ),
+        "coverage_gap": _(
+            "Most episodes between two in which an arm was seen in both states under both actions. "
+            "With ≥ it is a lower bound: some run ended before the longest wait was over."
+        ),
     }
     return known[name]
 
