@@ -81,7 +81,7 @@ def copy(folder: Path, tmp_path: Path) -> Path:
 def test_t0_and_g_that_are_not_known_are_marked_in_every_table(folder: Path, tmp_path: Path) -> None:
     # In 3 episodes of 20 steps with nobody pulled t0 is at least 3, and G at least 4, in every run.
     found = read_results(folder)
-    for row in found.table():
+    for row in found.rows():
         if row["policy"] == "none":
             assert (row["first_valid_episode"], row["coverage_gap"]) == (3, 4)
             assert row["first_valid_episode_censored"] == row["coverage_gap_censored"] == 1
@@ -98,7 +98,7 @@ def test_t0_and_g_that_are_not_known_are_marked_in_every_table(folder: Path, tmp
 def test_a_single_run_that_knows_its_g_is_not_marked(tmp_path: Path) -> None:
     run(small(policies=("merit-fair",), episodes=300, horizon=200, runs=1), tmp_path)
     found = read_results(tmp_path)
-    (row,) = found.table()
+    (row,) = found.rows()
     assert row["first_valid_episode_censored"] == row["coverage_gap_censored"] == 0
     found.save(tmp_path / "found.md")
     assert "≥" not in (tmp_path / "found.md").read_text()
