@@ -75,8 +75,6 @@ def test_the_readme_counts_them_too() -> None:
     counts = Counter(standing(each).key for each in of_paper)
     said = numbers(r"Of the paper's (\d+) claims (\d+) hold, (\d+) do not, and (\d+) (?:is|are) inconclusive", README)
     assert [int(each) for each in said] == [len(of_paper), *(counts[key] for key in ("yes", "no", "open"))]
-    (power,) = numbers(r"grows as T\^([\d.]+) ", SECTIONS["figure-2"]["headline"])
-    assert f"its regret grows as the {power}th power of the number of episodes" in README
 
 
 def test_headlines_are_those_of_the_page() -> None:
