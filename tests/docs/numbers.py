@@ -1,8 +1,8 @@
 """Where the numbers that pages print come from: each has a source that a test can read.
 
 Nothing is needed for settings ("N = 20", "30 runs"), references ("Eq. 4"), whole numbers of one digit without a unit,
-and what stands in a block of code or output of the same page. Any other number in prose or in a table has its source in
-a comment on top of the same paragraph, list or table, which readers of the page do not see::
+and what stands in a block of code or output below the same heading. Any other number in a heading, in prose or in a
+table has its source in a comment on top of the same paragraph, list or table, which readers of the page do not see::
 
     <!-- numbers
     benchmarks/recorded/slack-programme.txt
@@ -13,7 +13,8 @@ a comment on top of the same paragraph, list or table, which readers of the page
 
 A file of the repository
     has the number: what a script printed, a test that expects it, the code that has the limit. Words in quotes restrict
-    it to lines that have them. All numbers of a row of a table have to be in one line of a ``.txt`` or ``.csv`` file.
+    it to lines that have them, which has to be done where there are many numbers. All numbers of a row of a table have
+    to be in one line of a ``.txt`` or ``.csv`` file, in the same order; or in two, if the page names two sources.
 An expression in Python
     is worked out; it knows the names of `math`, ``np``, ``mf`` and ``ROOT``, the folder of the project.
 Numbers before a colon
@@ -29,6 +30,7 @@ import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +53,9 @@ _NUMBER = re.compile(
     rf"(?![\w^/⁻]|\.\d)(?P<unit>{_UNIT})?"
 )
 _COMMENT = re.compile(r"<!--(?P<text>.*?)-->", re.DOTALL)
+_HEADING = re.compile(r"^#+ ", re.MULTILINE)
 _NO_PROSE = re.compile(
-    r"`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+(?:\n[^$\n]+)?\$|\]\([^)]*\)|</?[a-z][^>\n]*>|^\s*\d+\. |^#+ [^\n]*",
+    r"`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+(?:\n[^$\n]+)?\$|\]\([^)]*\)|</?[a-z][^>\n]*>|^\s*\d+\. |^#+ [\d.]+ ",
     re.DOTALL | re.MULTILINE,
 )
 _REFERENCES = (
@@ -72,11 +75,14 @@ _GIVEN = re.compile(r"(?P<numbers>[-−+\d.,% e±]+): ")
 _EXPRESSION = re.compile(r"(?P<number>[-−+]?[\d.][\d.,]*(?: %)?) = (?P<expression>.+)")
 _NEED_NONE = [
     re.compile(_REFERENCES),
-    re.compile(_SETTINGS),
+    re.compile(_SETTINGS.replace(" ", "[ \n]")),  # the line may be broken there
     re.compile(r"\b(?:19|20)\d\d\b(?! ?%)(?!,)"),  # years
     re.compile(r"\b\w+ ?[=≤≥<>] ?[-−]?\d[\d.,]*(?:, [-−]?\d[\d.,]*)*"),  # N = 20, N, K = 10, 2
     re.compile(r"\b(?:90|95|99) %(?= (?:bootstrap |confidence )*(?:intervals?|limits?|level)\b)"),
 ]
+
+
+_MOST = 100  # numbers of a source of prose: among more any number of two digits is found by chance
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,7 @@ class Source:
     @property
     def is_table(self) -> bool:
         """Whether it is all of what a script printed, or a table: then rows have to agree with rows."""
-        return self.text.endswith((".txt", ".csv"))
+        return self.text.partition(' "')[0].endswith((".txt", ".csv"))
 
     def values(self) -> list[list[float]]:
         """Return the numbers that it has; of a file those of each line."""
@@ -169,26 +175,40 @@ class Block:
 
 def complaints(page: str) -> list[tuple[int, str]]:
     """Return what is wrong with the numbers of a page, with lines; nothing if each has a source."""
-    in_code = {
-        each for _, code, *_ in fences(page) for number in numbers_in(code) for each in (str(number), number.as_percent)
-    }
     found: list[tuple[int, str]] = []
-    for block in blocks(page):
-        try:
-            found += _complaints_about(block, in_code)
-        except SourceError as error:
-            found.append(error.args)
+    for start, section in _sections(page):
+        numbers = (number for _, code, *_ in fences(section) for number in numbers_in(code))
+        in_code = {each for number in numbers for each in (str(number), number.as_percent)}
+        for block in blocks(section):
+            try:
+                wrong = _complaints_about(block, in_code)
+            except SourceError as error:
+                wrong = [error.args]
+            found += [(start + line, what) for line, what in wrong]
     return sorted(found)
+
+
+def _sections(page: str) -> Iterator[tuple[int, str]]:
+    """Yield what is below each heading, with it, and the number of lines above."""
+    starts = [0, *(heading.start() for heading in _HEADING.finditer(_without_code(page))), len(page)]
+    return ((page.count("\n", 0, start), page[start:end]) for start, end in pairwise(starts))
+
+
+def _without_code(page: str) -> str:
+    for *_, start, end in fences(page):
+        page = page[:start] + _blank(page[start:end]) + page[end:]
+    return page
 
 
 def _complaints_about(block: Block, in_code: set[str]) -> list[tuple[int, str]]:
     found, used = [], set()
     for row in block.rows:
-        rest = row
+        rest = list(row)
         for source in sorted(block.sources, key=lambda each: each.is_table):  # a row's line may need only the rest
             covered = _covered(rest, source, block.is_table)
             used |= {source} if covered else set()
-            rest = [number for number in rest if number not in covered]
+            for number in covered:  # each once: a row may have a number twice
+                rest.remove(number)
         if not block.is_measured:
             rest = [number for number in rest if not (number.is_small or str(number) in in_code)]
         found += [(n.line, f"{n} is in none of its sources" if block.sources else f"{n} has no source") for n in rest]
@@ -197,22 +217,37 @@ def _complaints_about(block: Block, in_code: set[str]) -> list[tuple[int, str]]:
 
 
 def _covered(numbers: list[Number], source: Source, in_table: bool) -> list[Number]:
-    """Return those of `numbers` that a source has: for a row of a table in the line of a file that has the most."""
+    """Return those of `numbers` that a source has: for a row of a table, in the line of a file that has the most."""
     lines = source.values()
-    if not (in_table and source.is_table):
-        lines = [[value for line in lines for value in line]]
-    return max(([n for n in numbers if any(map(n.agrees, line))] for line in lines), key=len, default=[])
+    if in_table and source.is_table:
+        return max((_in_order(numbers, line) for line in lines), key=len, default=[])
+    values = [*chain.from_iterable(lines)]
+    if len(values) > _MOST:
+        raise SourceError(
+            source.line, f"{source.text!r} has {len(values)} numbers: name words of the lines that are meant"
+        )
+    return [number for number in numbers if any(map(number.agrees, values))]
+
+
+def _in_order(numbers: list[Number], line: list[float]) -> list[Number]:
+    """Return the longest subsequence of `numbers` that agree with values of a line in the same order."""
+    best: list[list[Number]] = [[] for _ in range(len(line) + 1)]
+    for number in numbers:
+        agree = [number.agrees(value) for value in line]
+        longer = [best[0]]
+        for at, agrees in enumerate(agree):
+            longer.append(max(best[at] + [number] * agrees, best[at + 1], longer[at], key=len))
+        best = longer
+    return best[-1]
 
 
 def blocks(page: str) -> Iterator[Block]:
     """Yield the paragraphs, lists and tables of a page that have numbers or sources."""
-    for _, _, _, start, end in fences(page):
-        page = page[:start] + _blank(page[start:end]) + page[end:]
     line = 1
-    for part in re.split(r"(\n[ \t]*(?=\n))", page):
+    for part in re.split(r"(\n[ \t]*(?=\n))", _without_code(page)):
         sources = [source for comment in _COMMENT.finditer(part) for source in _sources(part, comment, line)]
         text = _COMMENT.sub(lambda match: _blank(match[0]), part)
-        is_table = any(row.startswith("|") for row in text.splitlines())
+        is_table = any(row.lstrip().startswith("|") for row in text.splitlines())
         text = _NO_PROSE.sub(lambda match: _blank(match[0]), text)
         numbers = [replace(number, line=line + number.line) for number in numbers_of_prose(text)]
         rows = [[n for n in numbers if n.line == row] for row in sorted({n.line for n in numbers})]

@@ -34,6 +34,7 @@ def test_what_was_recorded_can_be_made_again_and_is_used(file: Path) -> None:
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbers, "ROOT", tmp_path)
     (tmp_path / "run.txt").write_text("whittle  41.3 %  1,204\nlottery  0.566  7\nlimit = 2_000\n")
+    (tmp_path / "long.txt").write_text("".join(f"round {k}: 0.{k}\n" for k in range(100, 160)))
 
 
 def messages(text: str) -> list[str]:
@@ -45,7 +46,7 @@ def messages(text: str) -> list[str]:
     [
         "In 3 of 12 runs with N = 20 and K = 4, by Eq. 7 and Table 1 (2024), at 95 % confidence intervals.",
         "`0.41` and $x^{0.5}$ and [this](page-0.5.md)\n\n```text\n0.1\n```",
-        "The 0.41 of\n\n```text\nbenefit 0.41\n```",
+        "The 0.41 of\n\n```text\n# benefit 0.41\n```",
         "10,000 episodes of 200 steps, 20 arms, 4 pulled",
         "## 1.5 Heading",
         "Python 3.11, SHA-256, 2^64 and 10^-6",
@@ -101,6 +102,39 @@ def test_a_row_of_a_table_is_in_one_line() -> None:
     assert messages(table.format("1,204")) == []
     assert messages(table.format("0.57")) == ["0.57 is in none of its sources"]
     assert messages(table.format("8")) == ["8 is in none of its sources"]
+
+
+TABLE = "<!-- numbers\n{}\n-->\n| | a | b |\n|---|---|---|\n| {} |\n"
+
+
+@pytest.mark.usefixtures("source")
+def test_a_row_has_the_order_of_its_line() -> None:
+    assert messages(TABLE.format("run.txt", "whittle | 41 % | 1,204")) == []
+    assert len(messages(TABLE.format("run.txt", "whittle | 1,204 | 41 %"))) == 1
+    assert messages(TABLE.format("run.txt", "whittle | 41 % | 41 %")) == ["41 % is in none of its sources"]
+    in_list = TABLE.format("run.txt", "41 % | 7").replace("\n", "\n  ")
+    assert messages(f"- One:\n\n  {in_list}") == ["7 is in none of its sources"]
+
+
+@pytest.mark.usefixtures("source")
+def test_a_row_may_have_a_line_in_each_of_two_sources() -> None:
+    two = 'run.txt "whittle"\nrun.txt "lottery"'
+    assert messages(TABLE.format(two, "41 % | 1,204 | 57 % | 7")) == []
+    assert messages(TABLE.format(two, "41 % | 1,204 | 57 % | 8")) == ["8 is in none of its sources"]
+    assert messages(TABLE.format('run.txt " "', "41 % | 7")) == ["7 is in none of its sources"]
+
+
+@pytest.mark.usefixtures("source")
+def test_words_are_needed_where_a_file_has_many_numbers() -> None:
+    asked = ["'long.txt' has 120 numbers: name words of the lines that are meant"]
+    assert messages("<!-- numbers\nlong.txt\n-->\nIt is 0.11.") == asked
+    assert messages('<!-- numbers\nlong.txt "round 110:"\n-->\nIt is 0.11.') == []
+    assert messages(TABLE.format("long.txt", "0.110")) == []
+
+
+def test_headings_and_the_code_of_other_sections() -> None:
+    assert messages("# 1.5 The 0.41 of all") == ["0.41 has no source"]
+    assert messages("## One\n\nAt 0.41.\n\n## Two\n\n```text\n0.41\n```\n") == ["0.41 has no source"]
 
 
 def test_expressions() -> None:
