@@ -107,3 +107,6 @@ def test_they_are_asked_what_they_would_do(call: Any) -> None:
     own = ["-p", "mine.py:gain_first", "-p", "random"]
     answer = call("whatif", "log.csv", *own, "--rounds", "4", "--draws", "20", "--extrapolate", "--json")
     assert [row["policy"] for row in json.loads(answer.out)["scenarios"]] == ["as logged", *own[1::2]]
+    refused = call("whatif", "log.csv", "-p", "random", "-p", "mine.py:wrong", "--draws", "20", "--extrapolate")
+    assert refused.code == 2
+    assert refused.err.startswith("meritfair: mine.py:wrong cannot be played here: the policy 'wrong' must plan a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,7 @@ def test_whatever_says_a_policy_is_one() -> None:
         (mf.Random, {}, "policy must be a Policy, such as MeritFair"),
         (3, {}, "policy must be a Policy, such as MeritFair"),
         (lambda: None, {}, "must take the view as its first argument"),
+        (lambda states, counts: None, {}, "'counts' .* needs a default: the function is called with the view alone"),
     ],
 )
 def test_what_is_no_policy_says_why(given: Any, settings: dict[str, Any], message: str) -> None:
@@ -292,9 +294,9 @@ def test_what_other_processes_cannot_make_is_refused() -> None:
     def local(view: View) -> PriorityTable:
         return gain_first(view)
 
-    for function in (local, lambda view: gain_first(view)):
+    for function in (local, lambda view: gain_first(view), partial(gain_first, need=1.0)):
         with pytest.raises(
             mf.InputError,
-            match=r"workers cannot make the policy '.*', .* in .*test_own_policies: put it at the top level of a file",
+            match=r"workers cannot make the policy '.*', \S.* in (.*test_own_policies|functools): put it at the top",
         ):
             PolicySource.of(mf.policy(function))

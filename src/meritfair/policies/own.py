@@ -82,7 +82,10 @@ def _class_of(function: Callable[..., Plan], called: str) -> type[Policy]:
         if parameter.name in {*dir(FunctionPolicy), "name", "function"} or parameter.kind == parameter.POSITIONAL_ONLY:
             raise InputError(f"a setting of the policy {called!r} cannot be called {parameter.name!r}")
         if parameter.default is parameter.empty:
-            raise InputError(f"the setting {parameter.name!r} of the policy {called!r} needs a default")
+            raise InputError(
+                f"the setting {parameter.name!r} of the policy {called!r} needs a default: the function is called with "
+                "the view alone"
+            )
     fields = [(p.name, Any, dataclasses.field(default=p.default)) for p in taken]
     doc = inspect.getdoc(function) or f"Plans by {called}."
     body = {"name": called, "function": staticmethod(function), "__doc__": doc}
@@ -159,8 +162,8 @@ class PolicySource:
             if not module.__package__ and module.__file__:
                 return cls.read(f"{module.__file__}:{attribute}")
         raise InputError(
-            f"workers cannot make the policy {policy.name!r}, {attribute} in {home}: put it at the top level of a file "
-            "of its own, and name both, as in 'mine.py:gain_first'"
+            f"workers cannot make the policy {policy.name!r}, {attribute or 'without a name'} in {home}: put it at "
+            "the top level of a file of its own, and name both, as in 'mine.py:gain_first'"
         )
 
     @property

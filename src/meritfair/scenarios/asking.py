@@ -30,6 +30,7 @@ from meritfair.scenarios.options import AS_LOGGED, Players, Scenario, merit_of, 
 from meritfair.scenarios.playing import Ahead, Played, ahead_of, chance_of, expected, follow, play
 from meritfair.scenarios.start import Start, budget_of, logged_chance, longest_waits, start_of
 from meritfair.simulation.bootstrap import Interval
+from meritfair.simulation.players import Notes
 
 _MOST_ROUNDS = 52
 _DRAWS, _FEWER_DRAWS, _MANY_ARMS = 200, 100, 2000
@@ -189,9 +190,10 @@ class _Maker:
     def outlook(self, of: Scenario, workers: int | None, tell: Any) -> Outlook:
         """Play a scenario."""
         fair = Criterion(self.merit, "exact")
-        played = play(self.ahead, of.policy, of.budget, fair, workers, tell)
         how = self.ahead, of.policy, of.budget, fair, workers
-        chance = np.stack([chance_of(*how, other) for other in self.halves[::-1]])
+        with Notes(may_skip=False).about(of.label):
+            played = play(*how, tell)
+            chance = np.stack([chance_of(*how, other) for other in self.halves[::-1]])
         checked = check(self.windows, chance, self.ahead.chains.mean)
         return self._made(of.name, of.label, of.varied, played, checked)
 
