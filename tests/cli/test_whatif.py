@@ -50,6 +50,7 @@ def test_a_sentence_and_a_table(call: Any) -> None:
         "Misplaced: part of the pulls",
     ):
         assert words in answer.words
+    assert "Per pull" not in answer.words  # there is no room for this column
     assert max(len(line.rstrip()) for line in answer.out.splitlines()) <= 80
 
 

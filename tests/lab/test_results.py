@@ -147,7 +147,7 @@ def test_files_have_the_columns_that_are_asked_for(folder: Path, tmp_path: Path)
     text = (tmp_path / "table.md").read_text(encoding="utf-8")
     assert "| policy | Jain | largest eta |\n" in text
     for suffix in ("csv", "parquet", "md", "tex"):
-        with pytest.raises(mf.InputError, match="there is no column 'jian', did you mean 'jain'"):
+        with pytest.raises(mf.InputError, match="there is no measure 'jian', did you mean 'jain'"):
             found.save(tmp_path / f"other.{suffix}", columns=["jian"])
 
 

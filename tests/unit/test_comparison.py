@@ -674,7 +674,7 @@ def test_files_have_the_columns_that_are_asked_for(found: Comparison, tmp_path: 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (["gini", "jian"], "there is no column 'jian', did you mean 'jain'?"),
+        (["gini", "jian"], "there is no measure 'jian', did you mean 'jain'?"),
         (["gini", "gini"], r"columns must be one or more different names, got \['gini', 'gini'\]"),
         ([], r"columns must be one or more different names, got \[\]"),
     ],

@@ -137,7 +137,7 @@ def _numbers(found: WhatIf) -> dict[str, Any]:
 
 def _show(found: WhatIf) -> None:
     from meritfair.scenarios.page import warnings_of
-    from meritfair.scenarios.wording import lead, narrow, note
+    from meritfair.scenarios.wording import hidden, lead, narrow, note
 
     print_note(lead(found), style="none")
     say("")
@@ -145,6 +145,6 @@ def _show(found: WhatIf) -> None:
     print_table(headings, [[policy_cell(row[0]), *row[1:]] for row in rows], found.description)
     for warning in warnings_of(found):
         print_note(warning)
-    print_note(note(found))
+    print_note(note(found, hidden(found)))
     if any(not each.answered for each in found.asked):
         say("--extrapolate answers by the model alone where the log cannot check it.")

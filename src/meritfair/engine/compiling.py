@@ -187,7 +187,7 @@ def _about_to_compile() -> str:
     """Return what is about to happen, and how often it will."""
     directory = cache_directory()
     if not _is_cold(directory):
-        return "compiling a part of the engine that was not used before: some seconds"
+        return "compiling a part of the engine that was not used before: up to a minute"
     kept = "once for this version" if directory is not None else f"in every new process, as {_NOWHERE}"
     return f"compiling the engine for this machine, {kept}: 10 to 40 seconds"
 

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from meritfair.core.texts import several
 from meritfair.policies.registry import RECOMMENDED, RECOMMENDED_TEXT
 from meritfair.scenarios.answer import Outlook, WhatIf
 from meritfair.simulation.bootstrap import Interval
 
-_NOTE = (
-    "Good: expected share of arms in the good state over the rounds ahead, with a 95 % interval. Difference: in "
-    "percentage points, paired by draws. Per pull: good rounds that a pull adds, compared with nobody pulled. "
-    "Misplaced: part of the pulls that would have to go to other arms to be as merit says. Least: exposure of the arm "
-    "that has the least. Wait: longest, in rounds. Check: whether the log itself bears it out, and how many windows of "
-    "a few rounds it is worth for that; if it disagrees, there is no answer."
-)
+_MEANINGS = {
+    "good": "expected share of arms in the good state over the rounds ahead, with a 95 % interval.",
+    "difference": "in percentage points, paired by draws.",
+    "per pull": "good rounds that a pull adds, compared with nobody pulled.",
+    "misplaced": "part of the pulls that would have to go to other arms to be as merit says.",
+    "least": "exposure of the arm that has the least.",
+    "wait": "longest, in rounds.",
+    "check": "whether the log itself bears it out, and how many windows of a few rounds it is worth for that; "
+    "if it disagrees, there is no answer.",
+}
 
 
-def note(found: WhatIf) -> str:
-    """Return what the columns are, and what is recommended if that was asked for."""
+def note(found: WhatIf, hidden: Collection[str] = ()) -> str:
+    """Return what the columns are, but for those that are hidden, and what is recommended if that was asked for."""
+    said = [f"{name.capitalize()}: {meaning}" for name, meaning in _MEANINGS.items() if name not in hidden]
     if any(each.policy == RECOMMENDED for each in found.asked):
-        return f"{_NOTE} Recommended: {RECOMMENDED_TEXT}, but for what varies."
-    return _NOTE
+        said.append(f"Recommended: {RECOMMENDED_TEXT}, but for what varies.")
+    return " ".join(said)
 
 
 def headings(found: WhatIf) -> list[str]:
@@ -50,12 +56,16 @@ def cells(found: WhatIf) -> list[list[str]]:
     ]
 
 
+def hidden(found: WhatIf) -> set[str]:
+    """Return the columns for which a terminal has no room."""
+    varied = _varied(found)
+    return {"per pull", "least" if "floor" not in varied else "", "wait" if varied else ""}
+
+
 def narrow(found: WhatIf) -> tuple[list[str], list[list[str]]]:
     """Return headings and cells for a terminal: intervals in a second line, and fewer columns."""
     names, rows = headings(found), [[_in_lines(cell) for cell in row] for row in cells(found)]
-    varied = _varied(found)
-    hidden = {"per pull", "least" if "floor" not in varied else "", "wait" if varied else ""}
-    shown = [i for i, name in enumerate(names) if name not in hidden]
+    shown = [i for i, name in enumerate(names) if name not in hidden(found)]
     short = {"misplaced": "mis-\nplaced", "budget": "bud-\nget"}
     return [short.get(names[i], names[i]) for i in shown], [[row[i] for i in shown] for row in rows]
 

@@ -135,7 +135,7 @@ def chosen(columns: str | Sequence[str] | None, known: Iterable[str], usual: Seq
     >>> chosen("ginni", ["gini", "good_state", "jain"], ["gini"])
     Traceback (most recent call last):
     ...
-    meritfair.core.errors.InputError: there is no column 'ginni', did you mean 'gini'?
+    meritfair.core.errors.InputError: there is no measure 'ginni', did you mean 'gini'?
     """
     from meritfair.core.checks import check_known
     from meritfair.core.errors import InputError
@@ -145,7 +145,7 @@ def chosen(columns: str | Sequence[str] | None, known: Iterable[str], usual: Seq
     names = [columns] if isinstance(columns, str) else list(columns)
     there = list(known)
     for name in names:
-        check_known("column", name, there)
+        check_known("measure", name, there)
     if not names or len(set(names)) < len(names):
         raise InputError(f"columns must be one or more different names, got {columns!r}")
     return tuple(names)
