@@ -330,6 +330,19 @@ def test_what_is_due_to_someone_who_is_away_stays_in_the_account(url: str) -> No
     assert "That is because" not in words(found)
 
 
+def test_less_slack_is_no_rule(url: str) -> None:
+    """Accounts that were within a slack of 2 come back to 0: no rule keeps anyone out of a draw."""
+    policy = "merit-fair:estimate=mean,design=exact,slack={}"
+    made = clinic(url, people=6, policy=policy.format(2))
+    for _ in range(4):
+        made.play()
+    made.programme.change(policy=policy.format(0), reason="each round by itself", by="Ada")
+    made.programme.draw(by="Ada")
+    said = [words(person(made.programme, who)) for who in made.ids]
+    assert any("that were due: chances go first to those whom" in each for each in said)
+    assert not any("rules keep" in each for each in said)
+
+
 def test_bounds_in_words(url: str) -> None:
     """Bounds of others move what someone is due as well, so nothing is said of what it would be without them."""
     calls = started(url, ["Ada", "Bo", "Cy"], policy=f"{EXACT},cap=0.4", floor=0.9)

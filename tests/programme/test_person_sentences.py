@@ -79,6 +79,8 @@ def timed(person: PersonReport, said: Any) -> None:
     assert (said[1] == "less") == (last.chance < last.due)
     if "at most" in said[3]:
         assert person.account.bounded
+    if "rules keep" in said[3]:
+        assert person.account.rules
 
 
 def kept_out(person: PersonReport, said: Any) -> None:

@@ -117,7 +117,7 @@ def _chance_words(last: PersonRound) -> str:
 def _timed(person: PersonReport, last: PersonRound) -> str:
     """Return why a chance was not what was due."""
     known, less = person.account, last.chance < last.due
-    if known.slack == 0:
+    if known.slack == 0 and known.rules:
         said = (
             _(
                 "That is less than the {due} that were due: rules keep people out of some draws, chances go first to "
