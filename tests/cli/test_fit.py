@@ -227,7 +227,7 @@ def test_where_nothing_has_changed_it_says_what_would_have_been_found(call: Any)
     said = (
         f"{size['points']:.1f} percentage points fewer good outcomes ({size['log_odds']:.2f} in log-odds) at any time"
     )
-    assert f"would be found with a probability of 80 % from this size on: {said}" in shown
+    assert f"would be found with a probability of about 80 % from this size on: {said}" in shown
     assert 0.2 < found["findable_at_one_look"]["log_odds"] < size["log_odds"] < 1
     assert max(map(len, answer.out.splitlines())) <= 100
 
