@@ -325,6 +325,14 @@ def test_the_line_always_stands_there_and_names_its_numbers() -> None:
     assert abs(found.estimate + known(found).shift(1, -1) - high) < 0.02
 
 
+def test_before_there_is_an_interval_none_is_shown_for_other_differences() -> None:
+    found = mf.effect(play(Settings(n_arms=6, budget=2, rounds=8, missing=0.3), np.random.default_rng(1)).log())
+    assert math.isnan(found.interval[0])
+    assert "It is too early for a conclusion that they could change." in found.notes()[-1]
+    (section,) = [each for each in effect_page(found).sections if each.heading == "States that were not observed"]
+    assert all(cell.endswith(" (–)") for row in section.tables[0].cells for cell in row[1:])
+
+
 def test_the_shift_of_those_who_differed_is_what_the_effect_was_off_by() -> None:
     """By the definition in plain loops over what nobody saw: the estimate less the truth is minus that shift."""
     settings = Settings(n_arms=150, budget=50, helps=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from os import PathLike
 
+import numpy as np
+
 from meritfair.core.figures import evenly
 from meritfair.core.language import _, current
 from meritfair.core.pages import Drawing, Page, PageSection, PageTable, svg, write_page
@@ -106,7 +108,7 @@ def _not_seen(found: Effect) -> PageSection:
 
 
 def _with(found: Effect, shift: float) -> str:
-    low, high = (min(1.0, max(-1.0, end + shift)) for end in found.interval)
+    low, high = (float(end) for end in np.clip(np.array(found.interval) + shift, -1.0, 1.0))
     return f"{signed(found.estimate + shift)} ({span(low, high)})"
 
 
