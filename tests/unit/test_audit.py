@@ -182,6 +182,8 @@ def test_when_one_who_is_drawn_a_tenth_less_often_would_show() -> None:
     never = audit(make_log([(r, "a", 0.0, 0, "") for r in range(5)]))
     assert never.rounds_until_found == math.inf
     assert never.power["rounds"] is None
+    always = audit(make_log([(r, "a", 1.0, 1, "") for r in range(5)]))
+    assert 0.9**always.rounds_until_found == pytest.approx(0.5)  # the median of when the first draw is missed
 
 
 def direction_evidence(rows: Sequence[Row], independent: bool) -> float:
