@@ -25,7 +25,14 @@ from meritfair.programme.showing.happenings import Happenings, policy_words
 from meritfair.programme.showing.report import ProgrammeReport, report_of
 from meritfair.programme.showing.report_page import check_section, report_page, settings_section, write_report_page
 from meritfair.programme.showing.report_sections import MOST_PEOPLE
-from meritfair.programme.showing.report_words import data_words, effect_words, learned_words, unseen_words, waits_words
+from meritfair.programme.showing.report_words import (
+    accounts_words,
+    data_words,
+    effect_words,
+    learned_words,
+    unseen_words,
+    waits_words,
+)
 from meritfair.programme.showing.tallying import Standings
 from meritfair.programme.showing.trial_page import trial_sections
 from meritfair.programme.showing.trial_tables import wilson
@@ -292,6 +299,10 @@ def test_an_account_beyond_its_slack_is_told(url: str) -> None:
     assert "left its slack of 0.25 draws" in found.verdict
     assert "Rules that keep people out of a draw can do that." in found.verdict
     assert any("left its slack" in warning for warning in report_page(found).warnings)
+    # a rule under which nobody is due anything when they may not be drawn moves no account: slack was less since
+    once = replace(found, settings=replace(found.settings, rules=mf.Rules(once=True)))
+    assert "left its slack of 0.25 draws" in accounts_words(once)
+    assert "Rules" not in accounts_words(once)
 
 
 # ---- what was learned, and whether it helps

@@ -136,7 +136,9 @@ def _beyond(report: ProgrammeReport, bound: str, largest: str) -> str:
         "{n} accounts of {everyone} left {bound}: {largest}.",
         number,
     ).format(n=whole(number), everyone=whole(everyone), bound=bound, largest=largest)
-    return f"{said} {_('Rules that keep people out of a draw can do that.')}" if report.settings.rules else said
+    if not report.settings.rules.needs_accounts:
+        return said
+    return f"{said} {_('Rules that keep people out of a draw can do that.')}"
 
 
 def overrides_words(report: ProgrammeReport) -> str:
