@@ -340,8 +340,6 @@ def test_what_states_that_are_not_known_could_change_always_stands_there(url: st
     found = reported(made.programme)
     assert found.effect is not None
     known, (learned,) = found.effect.sensitivity, found.learned
-    assert known is not None
-    assert learned.sensitivity is not None
     (line,) = unseen_words(found.effect)
     assert line in sections.effect(found).paragraphs
     assert f"The state after {known.missing} of {known.rows} rounds of a person" in line
@@ -366,13 +364,17 @@ def test_what_states_that_are_not_known_could_change_always_stands_there(url: st
     assert "It would be clear that being drawn harms if those drawn" in unseen_words(unclear)[0]
 
 
-def test_nothing_is_said_of_states_that_are_all_known(url: str) -> None:
+def test_where_all_states_are_known_that_is_said(url: str) -> None:
     made = clinic(url, people=12, budget=3)
     for _ in range(3):
         made.play()
     found = reported(made.programme)
-    assert unseen_words(found.effect) == []
-    assert len(learned_words(found)) == len(found.learned)
+    assert found.effect is not None
+    (line,) = unseen_words(found.effect)
+    assert line.startswith(f"The state after each of {found.effect.sensitivity.rows} rounds of a person is known, so")
+    assert line in sections.effect(found).paragraphs
+    assert board_words(found)["effect_unseen"] == [line]
+    assert learned_words(found)[1].startswith("The state after each of ")
 
 
 def test_too_early_to_say(url: str) -> None:
