@@ -67,7 +67,7 @@ def look(log: mf.StateLog, seed: int) -> Found:
 
 
 def plain_p_value(log: mf.StateLog, seed: int) -> float:
-    parts = (np.concatenate([part, part.sum(axis=0, keepdims=True)]) for part in mantel_haenszel(log))
+    parts = (np.concatenate([part, part.sum(axis=0, keepdims=True)])[None] for part in mantel_haenszel(log))
     return float(drifting._OneLook.of(drifting._Sums(*parts), np.random.default_rng(seed)).p_values.min())
 
 

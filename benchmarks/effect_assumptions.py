@@ -80,7 +80,6 @@ def missing(settings: Settings, silent: list[list[float]], programmes: int) -> l
         programme = silenced(play(settings, rng), np.array(silent), rng)
         found, truth, off = mf.effect(programme.log()), programme.mean_effect(), unseen_shift(programme)
         known = found.sensitivity
-        assert known is not None
         low, high = found.interval
         tips = known.tipping["worse"]
         weight = known.weight.sum()

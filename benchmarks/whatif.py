@@ -2,9 +2,10 @@
 
 Logs are simulated by a live learner on arms that are known here. The truth for a policy is the expected share in the
 good state in the rounds after the log: the true arms, from the same states, played many times without the noise that
-can be computed. Two populations are made for this benchmark, with nothing in common with what was fitted: people of two
-kinds whose probabilities are independent Betas, and people whose four logits share an effect of the person.
-Run it with `./mf python benchmarks/whatif.py [--logs 200] [--only coverage|refusal|speed]`.
+can be computed. Three populations are made for this benchmark: people of two kinds whose probabilities are independent
+Betas; people whose four logits share an effect of the person, the only ones for whom the model of `whatif` is right;
+and people of whom some are far from all others and half are not helped at all.
+Run it with `./mf python benchmarks/whatif.py [--logs 200] [--only coverage|refusal|chains|speed] [--case 0 --case 1]`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 import meritfair as mf
 from meritfair.core.arrays import FloatArray, IntArray
@@ -45,9 +46,17 @@ def logit_normal(n_arms: int, rng: np.random.Generator) -> FloatArray:
     return np.asarray(expit(typical + rng.normal(0, 1, (n_arms, 1, 1)) + rng.normal(0, 0.4, (n_arms, 2, 2))))
 
 
+def skewed(n_arms: int, rng: np.random.Generator) -> FloatArray:
+    """Return people with heavy tails, of whom a call helps half, some of them much, and the others not at all."""
+    logits = np.repeat(np.array([[-1.0], [1.0]]) + rng.standard_t(3, (n_arms, 2, 1)), 2, axis=2)
+    logits[..., 1] += (rng.exponential(1.2, n_arms) * (rng.random(n_arms) < 0.5))[:, None]
+    return np.asarray(expit(logits))
+
+
 POPULATIONS: dict[str, Callable[[int, np.random.Generator], FloatArray]] = {
     "two Beta classes": beta_classes,
     "logit-normal": logit_normal,
+    "skewed": skewed,
 }
 
 
@@ -79,16 +88,43 @@ class Case:
         )
 
 
-def make_log(arms: mf.Arms, policy: str, budget: int, rounds: int, seed: int, missing: float = 0.0) -> mf.StateLog:
+@dataclass(frozen=True)
+class Change:
+    """What is added to all log-odds, so that arms are no chains."""
+
+    state: float = 0.0  # by the state of the round before
+    pull: float = 0.0  # if there was a pull in the round before
+    step: float = 0.0  # from half time on
+    slope: float = 0.0  # in all rounds together
+
+    def __call__(self, before: IntArray, pulled: IntArray, late: float) -> FloatArray:
+        """Return it, given the states and actions of the round before, and the part of the rounds that is over."""
+        return self.state * (before - 0.5) + self.pull * pulled + self.step * (late >= 0.5) + self.slope * late
+
+
+CHAINS = Change()
+
+
+def make_log(
+    arms: mf.Arms,
+    policy: str,
+    budget: int,
+    rounds: int,
+    seed: int,
+    missing: float = 0.0,
+    change: Change = CHAINS,
+) -> mf.StateLog:
     """Return the log of a live learner; the last row of each arm is its state at the end."""
     rng, n_arms = np.random.default_rng(seed), arms.n_arms
     learner = mf.policies.create(policy).start(n_arms=n_arms, budget=budget, seed=seed)
     states, arm = rng.integers(0, 2, n_arms), np.arange(n_arms)
     rows: list[tuple[IntArray, FloatArray, FloatArray]] = []
-    for _ in range(rounds):
+    before, pulled = np.zeros((2, n_arms), np.int64)
+    for t in range(rounds):
         choice = learner.choose(states)
         actions = np.asarray(choice.actions, np.int64)
-        after = (rng.random(n_arms) < arms.transitions[arm, states, actions]).astype(np.int64)
+        moved = expit(logit(arms.transitions[arm, states, actions]) + change(before, pulled, t / rounds))
+        before, pulled, after = states, actions, (rng.random(n_arms) < moved).astype(np.int64)
         learner.observe(states, actions, after)
         rows.append((states, actions.astype(np.float64), choice.exposure))
         states = after
@@ -157,12 +193,13 @@ class Tally:
 def cover(case: Case, logs: int, draws: int) -> None:
     """Print how often the intervals hold the truth, with bias, error and half-width in percentage points."""
     levels, differences = ({asked: Tally() for asked in case.asked} for _ in range(2))
-    flags, refusals = dict.fromkeys(case.asked, 0), dict.fromkeys(case.asked, 0)
+    flags, refusals, r_hats = dict.fromkeys(case.asked, 0), dict.fromkeys(case.asked, 0), []
     for number in range(logs):
         arms = arms_of(case.population, case.n_arms, number)
         log = make_log(arms, case.logged, case.budget, case.rounds, number, case.missing)
         how: Any = {"rounds": case.rounds, "draws": draws, "extrapolate": True, "seed": number, "workers": 1}
         found = mf.whatif(log, case.asked, budget=case.asked_budget, **how)
+        r_hats.append(found.r_hat)
         before = truth_as_logged(arms, log, case.rounds)
         for asked, outlook in zip(case.asked, found.asked, strict=True):
             true = truth(arms, log, asked, case.asked_budget, case.rounds)
@@ -171,7 +208,8 @@ def cover(case: Case, logs: int, draws: int) -> None:
             flags[asked] += outlook.check.disagrees
             refusals[asked] += bool(outlook.check.refusal)
     noise = 196 * np.sqrt(0.95 * 0.05 / logs)
-    print(f"{case} (noise of the coverage ±{noise:.1f} points)")
+    converged = f"R-hat {np.median(r_hats):.2f} in the median, {max(r_hats):.2f} at most"
+    print(f"{case} (noise of the coverage ±{noise:.1f} points; {converged})")
     for asked in case.asked:
         print(f"  {asked}, budget {case.asked_budget}")
         print(f"    share       {levels[asked]}")
@@ -188,12 +226,26 @@ def coverage_cases() -> list[Case]:
         Case("cpap", 100, 20, 40, 0.0, LOTTERY, by_state, 20),
         Case("two Beta classes", 100, 20, 40, 0.0, LOTTERY, by_state, 20),
         Case("logit-normal", 100, 20, 40, 0.0, LOTTERY, by_state, 20),
+        Case("skewed", 100, 20, 40, 0.0, LOTTERY, by_state, 20),
         Case("cpap", 100, 20, 40, 0.3, LOTTERY, by_state, 20),
         Case("synthetic", 100, 20, 40, 0.0, LOTTERY, (RECOMMENDED,), 25),
         Case("cpap", 200, 40, 60, 0.0, f"{LOTTERY},slack=2", (LOTTERY,), 50),
-        Case("cpap", 50, 10, 30, 0.0, LOTTERY, (LOTTERY,), 10),
         Case("synthetic", 50, 5, 30, 0.0, LOTTERY, (LOTTERY,), 5),
     ]
+
+
+def chains(logs: int = 40) -> None:
+    """Print how often a log is refused whose arms are no chains, and why, by how much they are none."""
+    print(f"arms that are no chains: logit-normal, 100 arms, 40 rounds, lottery with 20, {logs} logs each")
+    sizes = (0.25, 0.5, 1.0)
+    changes = [CHAINS] + [Change(**{name: size}) for name in ("state", "pull", "step", "slope") for size in sizes]
+    for change in changes:
+        refused = 0
+        for number in range(logs):
+            log = make_log(arms_of("logit-normal", 100, number), LOTTERY, 20, 40, number, change=change)
+            found = mf.whatif(log, ["random"], rounds=4, draws=40, seed=number, workers=1).asked[0]
+            refused += found.check.disagrees
+        print(f"  {change}: {100 * refused / logs:.1f} % refused", flush=True)
 
 
 def refusals() -> None:
@@ -235,17 +287,19 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--logs", type=int, default=200)
     options.add_argument("--draws", type=int, default=200)
-    options.add_argument("--only", choices=("coverage", "refusal", "speed"))
-    options.add_argument("--case", type=int)
+    options.add_argument("--only", choices=("coverage", "refusal", "chains", "speed"))
+    options.add_argument("--case", type=int, action="append")
     chosen = options.parse_args()
     if chosen.only in (None, "refusal"):
         refusals()
+    if chosen.only in (None, "chains"):
+        chains()
     if chosen.only in (None, "speed"):
         speed()
     if chosen.only in (None, "coverage"):
         cases = coverage_cases()
-        for case in cases if chosen.case is None else [cases[chosen.case]]:
-            cover(case, chosen.logs, chosen.draws)
+        for number in chosen.case or range(len(cases)):
+            cover(cases[number], chosen.logs, chosen.draws)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ good ones, in the rounds :math:`\tau \dots t`. The logarithm of the marginal lik
 in :math:`\eta` at 0: the score for a change in :math:`\tau`, and its covariance with the one for :math:`\tau'`. For a
 prior that knows nothing this is the Mantel-Haenszel score, with an arm's state and action as the stratum. The part of a
 score that a shift from the first round on explains is subtracted (regression on :math:`S_t(1)`), so that the place of
-the prior does not matter, only its shape.
+the prior does not matter, only its shape. This is done for each cohort of arms that joined at about the same time, and
+then scores are added up: otherwise newcomers who differ from all others, and of whom little is known, look like a
+change.
 
 **At any time.** For a normal shift, :math:`\eta \sim N(0, w^2)`, the Bayes factor is, with :math:`V = C_t(\tau, \tau)`,
 
@@ -36,8 +38,9 @@ that. Among thousands of arms with few rounds it is the difference between a lev
 **Approximate.** Scores are taken as normal, and the prior is fitted to the same outcomes, anew whenever there are 30 %
 more rounds. Where it is uncertain to which class an arm belongs, its cells are taken as independent, and
 :math:`\sigma_c^2` is at most what it would be without a prior, so that no variance is below the one of Mantel and
-Haenszel. ``benchmarks/drift.py`` measures how well both levels hold. Only complete transitions are looked at, not gaps.
-After `_EVERY` rounds, changes and looks are every second round, after twice as many every fourth, and so on.
+Haenszel. ``benchmarks/drift.py`` measures how well both levels hold. Outcomes of a round are taken as independent,
+given states and actions: rounds that are good or bad for all count as changes. Only complete transitions are looked at,
+not gaps. After `_EVERY` rounds, changes and looks are every second round, after twice as many every fourth, and so on.
 
 References
 ----------
@@ -54,6 +57,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -116,8 +120,9 @@ class Drift:
         For everyone, by state and action before the outcome: the e-value, the p-value of one look, adjusted for all
         that is looked at, the most plausible round of a change, and the shares of good outcomes before it and since.
     findable, findable_at_one_look : Change or None
-        Which change for everyone, after half of the rounds, is found with a probability of 80 % at any time, and at
-        one look; None if not even 3 in log-odds would be.
+        Which change for everyone, after half of the rounds, is found with a probability of about 80 % at any time,
+        and at one look; None if not even 3 in log-odds would be. To first order: large changes, the only ones to be
+        found with few arms, are found somewhat less often.
     alpha : float
         The probability of a false alarm: ever, and at one look.
     names : tuple of str
@@ -176,8 +181,8 @@ class Drift:
             for size in (self.findable, self.findable_at_one_look)
         ]
         return (
-            f"A change for everyone after half of the rounds would be found with a probability of {100 * POWER:.0f} % "
-            f"from this size on: {sizes[0]} at any time, {sizes[1]} at one look."
+            "A change for everyone after half of the rounds would be found with a probability of about "
+            f"{100 * POWER:.0f} % from this size on: {sizes[0]} at any time, {sizes[1]} at one look."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -240,16 +245,19 @@ def drift(log: StateLog, *, alpha: float = 0.05, seed: int = 0) -> Drift:
     rng = np.random.default_rng(check_whole("seed", seed, 0))
     if not log.transitions:
         raise InputError("the log has no transitions, so there is nothing to compare")
-    seen = _outcomes(log)
+    order, starts = _by_cohort(log)
+    seen = _outcomes(log, order, starts)
     scores, variances = _over_time(seen)
     evidence = _averaged(_log_evidence(scores, variances, seen.looks), seen.looks)
     both = _log_sum(evidence + np.log(_WHERE)[:, None], 0)
     last = _last_look(seen)
     one = _OneLook.of(last.sums, rng)
+    arm_e_values = np.empty(log.n_arms)
+    arm_e_values[order] = _exp(last.log_arms - np.log(log.n_arms))
     return Drift(
         rounds=seen.labels,
         e_values=frozen(_exp(both[np.searchsorted(seen.looks, np.arange(len(seen.labels)), side="right") - 1])),
-        arm_e_values=frozen(_exp(last.log_arms - np.log(seen.n_arms))),
+        arm_e_values=frozen(arm_e_values),
         p_value=float(one.p_values.min()),
         cells=[_about(seen, last.sums, evidence[where, -1], one.p_values[where], where) for where in range(5)],
         findable=last.change(one.size_found(seen.half, lambda some: _reach(some, one.variance, seen.looks, level))),
@@ -261,14 +269,19 @@ def drift(log: StateLog, *, alpha: float = 0.05, seed: int = 0) -> Drift:
 
 @dataclass(frozen=True)
 class _Outcomes:
-    """The transitions of a log in order of their rounds."""
+    """The transitions of a log in order of their rounds; arms are in the order of their cohorts."""
 
     labels: Any  # of the rounds
     round: IntArray  # the place of each transition's round among them
     arm: IntArray
     cell: IntArray
     good: IntArray
-    n_arms: int
+    starts: IntArray  # the first arm of each cohort, and the number of arms
+
+    @property
+    def n_arms(self) -> int:
+        """The number of arms."""
+        return int(self.starts[-1])
 
     @cached_property
     def looks(self) -> IntArray:
@@ -293,11 +306,11 @@ class _Outcomes:
         )
         return visits, good
 
-    def chunks(self) -> Iterator[slice]:
-        """Yield arms, as many at a time as memory allows."""
+    def cohorts(self) -> Iterator[list[slice]]:
+        """Yield the arms of each cohort, as many at a time as memory allows."""
         step = max(1, _AT_ONCE // (4 * len(self.looks)))
-        for first in range(0, self.n_arms, step):
-            yield slice(first, min(first + step, self.n_arms))
+        for start, end in pairwise(self.starts.tolist()):
+            yield [slice(first, min(first + step, end)) for first in range(start, end, step)]
 
     def prior(self, last: int) -> Prior:
         """Return the prior of the arms that were seen, fitted to the rounds up to one."""
@@ -319,13 +332,25 @@ def _grid(rounds: int) -> IntArray:
     return np.concatenate(places)
 
 
-def _outcomes(log: StateLog) -> _Outcomes:
+def _outcomes(log: StateLog, order: IntArray, starts: IntArray) -> _Outcomes:
     now = np.flatnonzero(log.has_outcome)
     now = now[np.argsort(log.rounds[now], kind="stable")]
     numbers, first, place = np.unique(log.rounds[now], return_index=True, return_inverse=True)
     labels = numbers.astype(str) if log.dates is None else log.dates[now[first]].astype(str)
     cell = 2 * log.states[now] + log.actions[now]
-    return _Outcomes(labels, place, log.arm[now], cell, log.states[now + 1], log.n_arms)
+    return _Outcomes(labels, place, np.argsort(order)[log.arm[now]], cell, log.states[now + 1], starts)
+
+
+def _by_cohort(log: StateLog) -> tuple[IntArray, IntArray]:
+    """Return the arms by cohort, and where each cohort starts.
+
+    A cohort has joined in round 0, in round 1, in round 2 or 3, in 4 to 7, and so on.
+    """
+    joined = np.full(log.n_arms, log.rounds.max())
+    np.minimum.at(joined, log.arm, log.rounds)
+    cohort = np.frexp(joined - log.rounds.min())[1]
+    order = np.argsort(cohort, kind="stable")
+    return order, np.append(np.flatnonzero(np.diff(cohort[order], prepend=-1)), log.n_arms)
 
 
 @dataclass(frozen=True)
@@ -348,15 +373,19 @@ def _over_time(seen: _Outcomes) -> tuple[FloatArray, FloatArray]:
     """Return after each look the scores for a change after each, and their variances, shape (5, looks, looks)."""
     looks = len(seen.looks)
     priors = list(_priors(seen))
-    sums = np.zeros((3, 4, looks, looks))  # scores, variances, and covariances with the first score
-    for arms in seen.chunks():
-        visits, good = seen.cumulated(arms)
-        for t in range(looks):
-            expected = _Expected.of(priors[t], visits[:, :, t], good[:, :, t])
-            sums[:, :, t, : t + 1] += _at_look(expected, visits[:, :, : t + 1], good[:, :, : t + 1])
-    scores, variances, first = np.concatenate([sums, sums.sum(axis=1, keepdims=True)], axis=1)
-    slope = first / np.maximum(first[:, :, :1], 1e-12)
-    return scores - slope * scores[:, :, :1], np.maximum(variances - slope * first, 0.0)
+    scores, variances = np.zeros((2, 5, looks, looks))
+    for cohort in seen.cohorts():
+        sums = np.zeros((3, 4, looks, looks))  # scores, variances, and covariances with the first score
+        for arms in cohort:
+            visits, good = seen.cumulated(arms)
+            for t in range(looks):
+                expected = _Expected.of(priors[t], visits[:, :, t], good[:, :, t])
+                sums[:, :, t, : t + 1] += _at_look(expected, visits[:, :, : t + 1], good[:, :, : t + 1])
+        score, variance, first = np.concatenate([sums, sums.sum(axis=1, keepdims=True)], axis=1)
+        slope = first / np.maximum(first[:, :, :1], 1e-12)
+        scores += score - slope * score[:, :, :1]
+        variances += np.maximum(variance - slope * first, 0.0)
+    return scores, variances
 
 
 def _priors(seen: _Outcomes) -> Iterator[Prior]:
@@ -410,23 +439,23 @@ def _reach(scores: FloatArray, variance: FloatArray, looks: IntArray, level: flo
 
 @dataclass(frozen=True)
 class _Sums:
-    """The scores after the last round, shape (5, looks), and their covariances, before the first is regressed out."""
+    """The scores after the last round, shape (cohorts, 5, looks), and their covariances, before regression."""
 
     score: FloatArray
     covariance: FloatArray
 
     def regressed(self, scores: FloatArray) -> FloatArray:
-        """Return scores of shape (5, ..., looks) less what a shift from the first round on explains of them."""
-        slope = self.covariance[:, 0] / np.maximum(self.covariance[:, 0, :1], 1e-12)
-        slope = slope.reshape(5, *[1] * (scores.ndim - 2), -1)
-        return np.asarray(scores - slope * scores[..., :1])
+        """Return the sum over cohorts, shape (5, ..., looks), of scores less what a shift from the start explains."""
+        slope = self.covariance[:, :, 0] / np.maximum(self.covariance[:, :, 0, :1], 1e-12)
+        slope = slope.reshape(*slope.shape[:2], *[1] * (scores.ndim - 3), -1)
+        return np.asarray((scores - slope * scores[..., :1]).sum(axis=0))
 
     @cached_property
     def variance(self) -> FloatArray:
         """The variances of the scores after that, shape (5, looks)."""
-        first = self.covariance[:, 0]
-        explained = first**2 / np.maximum(first[:, :1], 1e-12)
-        return np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2) - explained, 0.0)
+        first = self.covariance[:, :, 0]
+        explained = first**2 / np.maximum(first[:, :, :1], 1e-12)
+        return np.asarray(np.maximum(np.diagonal(self.covariance, axis1=2, axis2=3) - explained, 0.0).sum(axis=0))
 
 
 @dataclass(frozen=True)
@@ -434,7 +463,7 @@ class _LastLook:
     """What is known after the last round, with the prior of all rounds."""
 
     sums: _Sums
-    log_arms: FloatArray  # logarithms of the e-values of arms by themselves
+    log_arms: FloatArray  # logarithms of the e-values of arms by themselves, in the order of cohorts
     mean: FloatArray  # expected chances by cell, arms one after another
     visits: FloatArray
 
@@ -447,22 +476,23 @@ class _LastLook:
 
 
 def _last_look(seen: _Outcomes) -> _LastLook:
-    prior, looks = seen.prior(len(seen.labels)), len(seen.looks)
-    score, covariance = np.zeros((4, looks)), np.zeros((4, looks, looks))
+    prior, cohorts = seen.prior(len(seen.labels)), list(seen.cohorts())
+    shape = (len(cohorts), 4, len(seen.looks))
+    score, covariance = np.zeros(shape), np.zeros((*shape, len(seen.looks)))
     log_arms, mean, visited = [], [], []
-    for arms in seen.chunks():
+    for k, arms in ((k, arms) for k, cohort in enumerate(cohorts) for arms in cohort):
         visits, good = seen.cumulated(arms)
         expected = _Expected.of(prior, visits[:, :, -1], good[:, :, -1])
         after = visits[:, :, -1:] - _before(visits)
         extra = good[:, :, -1:] - _before(good) - expected.mean[:, :, None] * after
-        score += extra.sum(axis=1)
-        covariance += _covariance(expected, after)
+        score[k] += extra.sum(axis=1)
+        covariance[k] += _covariance(expected, after)
         own = expected.spread[:, :, None] * after - expected.variance[:, :, None] * after**2
         log_arms.append(_log_evidence(extra.sum(axis=0), own.sum(axis=0), seen.looks))
         mean.append(expected.mean.ravel())
         visited.append(visits[:, :, -1].ravel())
     rest = np.log(_HORIZON / (seen.looks[-1] + 1 + _HORIZON))
-    sums = _Sums(*(np.concatenate([part, part.sum(axis=0, keepdims=True)]) for part in (score, covariance)))
+    sums = _Sums(*(np.concatenate([part, part.sum(axis=1, keepdims=True)], axis=1) for part in (score, covariance)))
     alone = np.logaddexp(_log_sum(np.concatenate(log_arms), -1), rest)
     return _LastLook(sums, alone, np.concatenate(mean), np.concatenate(visited))
 
@@ -494,7 +524,7 @@ class _OneLook:
     @classmethod
     def of(cls, sums: _Sums, rng: np.random.Generator) -> _OneLook:
         least = _LEAST_INFORMATION * sums.variance.max(axis=1, keepdims=True)
-        return cls(sums, sums.variance >= np.maximum(least, 1e-9), sums.regressed(_draw_scores(sums, rng)))
+        return cls(sums, sums.variance >= np.maximum(least, 1e-9), _draw_scores(sums, rng))
 
     @property
     def variance(self) -> FloatArray:
@@ -524,7 +554,7 @@ class _OneLook:
 
     def size_found(self, when: int, is_found: Callable[[FloatArray], BoolArray]) -> float | None:
         """Return the shift of everything from one change time on that is found with the stated power, by bisection."""
-        direction = self.sums.regressed(self.sums.covariance[:, when])[:, None]
+        direction = self.sums.regressed(self.sums.covariance[:, :, when])[:, None]
         draws = self.scores[:, :_DRAWS_OF_POWER]
         low, high = 0.0, _LARGEST
         if np.mean(is_found(draws + high * direction)) < POWER:
@@ -539,11 +569,15 @@ class _OneLook:
 
 
 def _draw_scores(sums: _Sums, rng: np.random.Generator) -> FloatArray:
-    """Return draws of normal scores with these covariances, those for everything as the sums of the cells'."""
-    values, vectors = np.linalg.eigh(sums.covariance[:4])
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.swapaxes(1, 2)  # whatever their signs
-    cells = rng.standard_normal((4, _DRAWS, root.shape[-1])) @ root
-    return np.concatenate([cells, cells.sum(axis=0, keepdims=True)])
+    """Return draws of normal scores, regressed; those for everything are first the sums of the cells'."""
+    total = np.zeros((5, _DRAWS, sums.score.shape[-1]))
+    for score, covariance in zip(sums.score, sums.covariance, strict=True):
+        values, vectors = np.linalg.eigh(covariance[:4])
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.swapaxes(1, 2)  # whatever their signs
+        cells = rng.standard_normal((4, _DRAWS, root.shape[-1])) @ root
+        draws = np.concatenate([cells, cells.sum(axis=0, keepdims=True)])
+        total += _Sums(score[None], covariance[None]).regressed(draws[None])
+    return total
 
 
 def _log_sum(logs: FloatArray, axis: int) -> FloatArray:

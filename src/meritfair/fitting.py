@@ -81,7 +81,8 @@ class Fit:
     feature_prior : FeaturePrior, or None
         Which of the features that may predict do, and how; None if none may.
     sensitivity : BenefitSensitivity, or None
-        What next states that were not observed could change of the mean benefit; None for counts, and if all were.
+        What next states that were not observed could change of the mean benefit; None for counts, and if none
+        was due.
     """
 
     arms: Arms
@@ -377,11 +378,11 @@ def _known(
 
 
 def _sensitivity(seen: StateLog | Counts, after: Posterior) -> BenefitSensitivity | None:
-    """Return what next states that were not observed could change; None if it is not known of any."""
+    """Return what next states that were not observed could change; None if it is not known which, or none was due."""
     if not isinstance(seen, StateLog):
         return None
     visits, missing = unseen_states(seen)
-    return BenefitSensitivity(after.mean, visits, missing) if missing.any() else None
+    return BenefitSensitivity(after.mean, visits, missing) if visits.any() else None
 
 
 def _draw(axes: Axes, found: Fit, what: str, order: IntArray, usual: float) -> None:

@@ -71,9 +71,15 @@ def test_draws_by_ones_own_coin_are_in_order_and_a_fixed_number_is_not(fair: Pat
     fixed = tmp_path / "fixed.csv"
     rows = [f"p{k},{r},0.25,{int((k + r) % 4 == 0)}" for r in range(100) for k in range(12)]
     fixed.write_text("arm,round,exposure,drawn\n" + "\n".join(rows))
-    assert "the arms were not drawn independently, so --independent is wrong here" in flat(
+    assert "which is rare at one look. If the arms were not drawn independently, omit --independent." in flat(
         call(fixed, "--independent")[1]
     )
+    short = tmp_path / "short.csv"
+    short.write_text("\n".join(fair.read_text().splitlines()[: 1 + 3 * 12]))
+    shown = flat(call(short)[1])
+    assert "the exposures do not sum to the number drawn, first in round" in shown
+    assert "That is in order if each arm was drawn by itself, which so few rounds cannot show: --independent." in shown
+    assert "do not sum" not in call(short, "--independent")[1]
     code, _, err = call(fair, "--independent", "--fixed-budget")
     assert code == 2
     assert "give --independent or --fixed-budget" in flat(err)

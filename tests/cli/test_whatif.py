@@ -97,7 +97,7 @@ def test_refusals_are_shown_and_fail_only_if_nothing_is_left(call: Any) -> None:
     assert alone.words.startswith("The log cannot answer this: random, budget 40:")
     shown = call("log.csv", "-p", "random", "-k", 40, *QUICK, "--extrapolate")
     assert shown.code == 0
-    assert "random, budget 40 rests on the model alone" in shown.words
+    assert "By the model alone for random, budget 40" in shown.words
 
 
 def test_logs_without_chances(call: Any) -> None:

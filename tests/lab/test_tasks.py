@@ -38,7 +38,13 @@ SPEC = Spec(datasets=("synthetic", "cpap"), sizes=((5, 1), (6, 2)), policies=("m
 SETTING = Setting(dataset="synthetic", n_arms=5, budget=2, policy="merit-fair", episodes=12, horizon=30)
 SOURCE = Path(mf.__file__).parent
 # beside all of the lab but spec, tasks and shards
-HARMLESS = {"__init__.py", "core/__init__.py", "simulation/__init__.py", "simulation/plots.py"} | {
+HARMLESS = {
+    "__init__.py",
+    "core/__init__.py",
+    "simulation/__init__.py",
+    "simulation/columns.py",
+    "simulation/plots.py",
+} | {
     f"core/{name}.py"
     for name in ("csv_files", "deprecation", "lazy", "machine", "progress", "storage", "tables", "texts")
 }

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def test_numbers_by_hand(url: str) -> None:
     assert bo.next is not None
     assert (ada.next.round, ada.next.open, ada.next.people, ada.next.budget, ada.next.equal) == (3, False, 2, 1, 0.5)
     assert ada.next.due == pytest.approx(0.5)
-    assert ada.next.bound == Bound("cap", 0.5)
+    assert ada.next.bound == Bound("learning cap", 0.5)
     assert bo.next.bound == Bound("none")
     assert ada.drawn == sum(drawn)
     assert (ada.reached, ada.overrides, bo.reached) == (2, 2 - sum(drawn), 0)
@@ -318,6 +319,47 @@ def test_someone_who_is_away(url: str) -> None:
     assert person(calls, "Ada").enrolment.away is False
 
 
+def test_what_is_due_to_someone_who_is_away_stays_in_the_account(url: str) -> None:
+    """That they are away is no reason of a chance of a third that is due."""
+    calls = started(url, ["Ada", "Bo", "Cy"], rules=mf.Rules(accrue=True))
+    calls.away("Ada", by="Ben")
+    found = person(calls, "Ada")
+    assert found.next is not None
+    assert (found.next.due, found.next.chance) == pytest.approx((1 / 3, 0.0))
+    assert "They are away and cannot be drawn now; what they are due stays in the account." in words(found)
+    assert "That is because" not in words(found)
+
+
+def test_less_slack_is_no_rule(url: str) -> None:
+    """Accounts that were within a slack of 2 come back to 0: no rule keeps anyone out of a draw."""
+    policy = "merit-fair:estimate=mean,design=exact,slack={}"
+    made = clinic(url, people=6, policy=policy.format(2))
+    for _ in range(4):
+        made.play()
+    made.programme.change(policy=policy.format(0), reason="each round by itself", by="Ada")
+    made.programme.draw(by="Ada")
+    said = [words(person(made.programme, who)) for who in made.ids]
+    assert any("that were due: chances go first to those whom" in each for each in said)
+    assert not any("rules keep" in each for each in said)
+
+
+def test_bounds_in_words(url: str) -> None:
+    """Bounds of others move what someone is due as well, so nothing is said of what it would be without them."""
+    calls = started(url, ["Ada", "Bo", "Cy"], policy=f"{EXACT},cap=0.4", floor=0.9)
+    for number in range(6):
+        drawn = {each.id for each in calls.draw().people}
+        reached = ("Ada", "Cy")[number % 2]  # who is well then if it is Ada, and else if it is Cy
+        actions = [int(who == reached) for who in ("Ada", "Bo", "Cy")]
+        after = [actions[0], 1, 1 - actions[2]]
+        reasons = {reached: "by hand"} if reached not in drawn else {}
+        calls.report(Outcomes(["Ada", "Bo", "Cy"], actions, after, reasons=reasons), by="Ben")
+        calls.close()
+    said = {name: person(calls, name) for name in ("Ada", "Bo", "Cy")}
+    kinds = {found.next.bound.kind: words(found) for found in said.values() if found.next is not None}
+    assert "The cap, which holds for everyone, keeps it from being more." in kinds["cap"]
+    assert "The floor, which everyone is due, keeps it from being less." in kinds["floor"]
+
+
 def test_a_programme_that_has_ended(url: str) -> None:
     calls = started(url, ["Ada", "Bo"])
     calls.draw()
@@ -394,16 +436,18 @@ def test_policies_without_merit(url: str, policy: str) -> None:
 def test_bounds_of_a_lottery() -> None:
     everyone = np.ones(4, np.bool_)
     lottery = Lottery(np.array([9.0, 1.0, 1.0, 0.01]), "exact", floor=0.1)
-    kinds = [MeritBounds(lottery, everyone, 2, 1.0).at(place).kind for place in range(4)]
+    bounds = partial(MeritBounds, has_cap=False)
+    kinds = [bounds(lottery, everyone, 2, 1.0).at(place).kind for place in range(4)]
     assert kinds == ["saturated", "none", "none", "floor"]
-    assert MeritBounds(lottery, everyone, 2, 1.0).at(3).value == 0.1
+    assert bounds(lottery, everyone, 2, 1.0).at(3).value == 0.1
     capped = Lottery(np.array([9.0, 1.0, 1.0, 0.01]), "exact", cap=0.8)
-    assert MeritBounds(capped, everyone, 2, 1.0).at(0) == Bound("cap", 0.8)
-    assert MeritBounds(lottery, everyone, 1, 0.5).at(0) == Bound("cool-down share", 0.5)
-    assert MeritBounds(lottery, everyone, 4, 1.0).at(3) == Bound("saturated", 1.0)
+    assert bounds(capped, everyone, 2, 1.0).at(0) == Bound("learning cap", 0.8)
+    assert MeritBounds(capped, everyone, 2, 1.0, has_cap=True).at(0) == Bound("cap", 0.8)
+    assert bounds(lottery, everyone, 1, 0.5).at(0) == Bound("cool-down share", 0.5)
+    assert bounds(lottery, everyone, 4, 1.0).at(3) == Bound("saturated", 1.0)
     some = np.array([True, False, True, True])
-    assert MeritBounds(lottery, some, 2, 1.0).at(3).kind == "floor"
-    assert MeritBounds(Lottery(np.array([9.0, 1.0])), everyone[:2], 1, 1.0).at(0) == Bound("none")
+    assert bounds(lottery, some, 2, 1.0).at(3).kind == "floor"
+    assert bounds(Lottery(np.array([9.0, 1.0])), everyone[:2], 1, 1.0).at(0) == Bound("none")
 
 
 def test_the_floor_binds(url: str) -> None:
@@ -419,7 +463,7 @@ def test_the_floor_binds(url: str) -> None:
     assert found.next is not None
     assert found.next.bound.kind == "floor"
     assert found.next.bound.value == pytest.approx(0.9 / 4)
-    assert "the floor, which everyone is due, raises it to this" in words(found)
+    assert "The floor, which everyone is due, keeps it from being less." in words(found)
 
 
 def test_arms_of_a_trial(url: str) -> None:

@@ -79,6 +79,8 @@ def timed(person: PersonReport, said: Any) -> None:
     assert (said[1] == "less") == (last.chance < last.due)
     if "at most" in said[3]:
         assert person.account.bounded
+    if "rules keep" in said[3]:
+        assert person.account.rules
 
 
 def kept_out(person: PersonReport, said: Any) -> None:
@@ -202,9 +204,19 @@ def merit(person: PersonReport, said: Any) -> None:
     alike(said[1], person.estimate.merit / person.estimate.mean_merit)
 
 
-def away_due(person: PersonReport, _: Any) -> None:
+def away_due(person: PersonReport, said: Any) -> None:
     assert person.next is not None
     assert person.next.chance == 0
+    assert (person.next.due > 0) == ("stays in the account" in said[0])
+
+
+def bound(person: PersonReport, said: Any) -> None:
+    """At a bound, others have more or less for their merit; between bounds all have the same."""
+    draw, merit = person.next, person.estimate.merit
+    assert draw is not None
+    assert merit
+    assert {"floor": "keeps it from being less", "cap": "keeps it from being more"}.get(draw.bound.kind, "") in said[0]
+    assert draw.bound.value is None or draw.due == pytest.approx(draw.bound.value, abs=1e-6)
 
 
 def nothing(_: PersonReport, __: Any) -> None:
@@ -240,7 +252,9 @@ SENTENCES: dict[str, Check] = {
     r"This rests on (\d+) outcomes? of their own.*": rests,
     rf"From this follows a merit of [\d.]+, {NUMBER} times the mean of all\.": merit,
     r"That is because they are away\.": away_due,
-    r"They were reached shortly before and cannot be drawn now; .*": away_due,
+    r"They (?:were reached shortly before|are away) and cannot be drawn now; .*": away_due,
+    r"It is at neither floor nor cap\.": bound,
+    r"The (?:floor|cap), which .*": bound,
     r"p\d+ was not enrolled in the last \d+ rounds?\.": nothing,
     r"p\d+ joined after round \d+ was drawn.*": nothing,
     r"p\d+ does not take part any more.*": nothing,
@@ -342,6 +356,7 @@ CASES = st.fixed_dictionaries(
         "seed": st.integers(0, 10**6),
         "slack": st.sampled_from([0.0, 0.5, 2.0]),
         "floor": st.sampled_from([0.0, 0.25, 0.8]),
+        "cap": st.sampled_from([1.0, 1.0, 0.5]),
         "budget": st.sampled_from([1, 2, [2, 0, 1]]),
         "rules": st.builds(
             mf.Rules,
@@ -359,7 +374,7 @@ CASES = st.fixed_dictionaries(
 @given(CASES)
 @settings(max_examples=8, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 def test_no_sentence_contradicts_the_rows(case: dict[str, Any]) -> None:
-    policy = "merit-fair:estimate=mean,design=exact,slack={:g}"
+    policy = f"merit-fair:estimate=mean,design=exact,cap={case['cap']}" + ",slack={:g}"
     with TemporaryDirectory() as folder:
         settings_ = {name: case[name] for name in ("floor", "budget", "rules")}
         url = f"sqlite:///{Path(folder) / 'programmes.db'}"

@@ -53,14 +53,19 @@ def pooled(log: mf.StateLog) -> tuple[FloatArray, FloatArray]:
     return known.mean.reshape(-1, 4), known.variance.reshape(-1, 4)
 
 
-def e_value(score: FloatArray, covariance: FloatArray) -> float:
-    """Return the e-value of scores for changes before each round so far, of one cell or of everything."""
-    rounds = len(score)
+def e_value(*cohorts: tuple[FloatArray, FloatArray]) -> float:
+    """Return the e-value of scores for changes before each round so far, of one cell or of everything.
+
+    Scores and covariances are those of each cohort of arms that joined together.
+    """
+    rounds = len(cohorts[0][0])
     total = HORIZON / (rounds + HORIZON)
     for tau in range(rounds):
-        slope = covariance[0, tau] / covariance[0, 0]
-        s = score[tau] - slope * score[0]
-        v = covariance[tau, tau] - slope * covariance[0, tau]
+        s = v = 0.0
+        for score, covariance in cohorts:
+            slope = covariance[0, tau] / covariance[0, 0]
+            s += score[tau] - slope * score[0]
+            v += covariance[tau, tau] - slope * covariance[0, tau]
         factor = np.exp(WIDTH**2 * s**2 / (2 * (1 + WIDTH**2 * v))) / np.sqrt(1 + WIDTH**2 * v)
         total += HORIZON / ((tau + HORIZON) * (tau + 1 + HORIZON)) * factor
     return float(total)

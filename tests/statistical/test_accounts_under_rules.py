@@ -11,9 +11,10 @@ from meritfair.policies.plans import Lottery
 from meritfair.policies.timed import TimedLottery
 
 PROGRAMMES, ROUNDS = 100, 2_000
+LONG_PROGRAMMES, LONG = 20, 100_000
 
 
-def farthest(seed: int, slack: float) -> float:
+def farthest(seed: int, slack: float, rounds: int = ROUNDS) -> float:
     """Return how far any account went beyond the slack in one programme."""
     rng = np.random.default_rng(seed)
     cooldown, budget = int(rng.integers(1, 5)), int(rng.integers(1, 5))
@@ -23,7 +24,7 @@ def farthest(seed: int, slack: float) -> float:
     plan = TimedLottery(Lottery(merit, "exact"), arms.transitions, slack=slack)
     rules = mf.Rules(cooldown=cooldown)
     run = mf.simulate(
-        arms, as_policy(lambda _: plan), budget=budget, episodes=1, horizon=ROUNDS, seed=seed, rules=rules
+        arms, as_policy(lambda _: plan), budget=budget, episodes=1, horizon=rounds, seed=seed, rules=rules
     )
     return float(np.abs(run.account_range).max() - slack)
 
@@ -35,3 +36,9 @@ def test_accounts_stay_near_the_slack(slack: float) -> None:
     beyond = np.array([farthest(seed, slack) for seed in range(PROGRAMMES)])
     assert beyond.max() < 1.5
     assert 0.5 < np.median(beyond) < 1  # a cool-down does push accounts beyond it
+
+
+@pytest.mark.slow
+def test_accounts_do_not_grow_with_the_rounds() -> None:
+    for seed in range(LONG_PROGRAMMES):
+        assert farthest(seed, 0.0, LONG) < farthest(seed, 0.0) + 0.1

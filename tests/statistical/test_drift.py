@@ -49,12 +49,32 @@ def test_many_people_and_few_rounds_do_not_mislead_it_as_they_do_a_test_that_doe
     for log in played(programme, 20):
         found = mf.drift(log, alpha=ALPHA)
         alarms, looks = alarms + (found.alarm is not None), looks + (found.p_value <= ALPHA)
-        parts = (np.concatenate([part, part.sum(axis=0, keepdims=True)]) for part in mantel_haenszel(log))
+        parts = (np.concatenate([part, part.sum(axis=0, keepdims=True)])[None] for part in mantel_haenszel(log))
         alone = drifting._OneLook.of(drifting._Sums(*parts), np.random.default_rng(1))
         plain += bool(alone.p_values.min() <= ALPHA)
     assert not too_many(alarms, 20)
     assert not too_many(looks, 20)
     assert too_many(plain, 20)
+
+
+def test_newcomers_who_differ_from_all_others_are_no_change() -> None:
+    """Nobody changes, but from the ninth round on there are as many people again who are worse off."""
+    alarms = looks = 0
+    for k in range(20):
+        rng = np.random.default_rng([9, k])
+        columns = []
+        for first, level in ((0, 0.0), (8, -1.0)):
+            person = level + rng.normal(0, 0.7, (300, 1, 1)) + np.array([[-1.0, -0.3], [0.5, 1.0]])
+            chance = 1 / (1 + np.exp(-person))
+            arm, state = np.arange(300), rng.integers(0, 2, 300)
+            for t in range(first, 16):
+                action = (rng.random(300) < 0.2).astype(int)
+                columns.append((arm + 300 * (first > 0), np.full(300, t), state, action))
+                state = (rng.random(300) < chance[arm, state, action]).astype(int)
+        found = mf.drift(mf.StateLog(*np.concatenate(columns, axis=1)), alpha=ALPHA)
+        alarms, looks = alarms + (found.alarm is not None), looks + (found.p_value <= ALPHA)
+    assert not too_many(alarms, 20)
+    assert not too_many(looks, 20)
 
 
 def test_a_change_of_the_size_that_is_said_is_found_with_the_power_that_is_said() -> None:

@@ -151,7 +151,8 @@ def test_whether_draws_look_independent() -> None:
     assert not budget(together, np.full((200, 10), 0.3)).as_independent
     fixed = budget(np.tile(np.arange(10) < 3, (200, 1)), np.full((200, 10), 0.3))
     assert (fixed.variation, fixed.as_independent) == (pytest.approx(0), False)
-    assert not budget(coins[:3], exposure[:3]).as_independent  # too few rounds to tell
+    few = budget(coins[:3], exposure[:3])  # too few rounds to tell
+    assert (few.within_chance, few.as_independent) == (True, False)
     assert budget(np.ones((5, 2)), np.ones((5, 2))).variation is None
 
 
@@ -181,6 +182,8 @@ def test_when_one_who_is_drawn_a_tenth_less_often_would_show() -> None:
     never = audit(make_log([(r, "a", 0.0, 0, "") for r in range(5)]))
     assert never.rounds_until_found == math.inf
     assert never.power["rounds"] is None
+    always = audit(make_log([(r, "a", 1.0, 1, "") for r in range(5)]))
+    assert 0.9**always.rounds_until_found == pytest.approx(0.5)  # the median of when the first draw is missed
 
 
 def direction_evidence(rows: Sequence[Row], independent: bool) -> float:

@@ -66,8 +66,8 @@ def small_log(n_arms: int = 6, rounds: int = 15) -> mf.StateLog:
 def test_e_values_are_those_of_plain_loops() -> None:
     log = small_log()
     score, covariance = drift.scores(drift.outcomes(log), 15, *drift.pooled(log))
-    want = [drift.e_value(s, c) for s, c in zip(score, covariance, strict=True)]
-    want.append(drift.e_value(score.sum(axis=0), covariance.sum(axis=0)))
+    want = [drift.e_value(each) for each in zip(score, covariance, strict=True)]
+    want.append(drift.e_value((score.sum(axis=0), covariance.sum(axis=0))))
     found = mf.drift(log)
     assert [cell["e_value"] for cell in found.cells] == pytest.approx(want, rel=1e-9)
     assert found.e_values[-1] == pytest.approx(np.dot(want, [1 / 8, 1 / 8, 1 / 8, 1 / 8, 1 / 2]), rel=1e-9)
@@ -84,6 +84,23 @@ def test_e_values_are_those_of_plain_loops() -> None:
             total += 20 / ((tau + 20) * (tau + 21)) * np.exp(s**2 / 4 / (2 * wide)) / np.sqrt(wide)
         alone.append(total / 6)
     assert found.arm_e_values == pytest.approx(alone, rel=1e-9)
+
+
+def later(log: mf.StateLog, joined: list[int]) -> mf.StateLog:
+    """Return the log of arms that have joined in these rounds."""
+    rows = log.rounds >= np.array(joined)[log.arm]
+    return mf.StateLog(log.arm[rows], log.rounds[rows], log.states[rows], log.actions[rows])
+
+
+def test_arms_that_joined_later_are_cohorts_of_their_own() -> None:
+    """Who joined in round 2 or 3 is one, and in rounds 4 to 7."""
+    log = later(small_log(), [0, 5, 2, 3, 0, 7])
+    cohorts = []
+    for members in ([0, 4], [2, 3], [1, 5]):
+        mine = [each for each in drift.outcomes(log) if each.arm in members]
+        score, covariance = drift.scores(mine, 15, *drift.pooled(log))
+        cohorts.append((score.sum(axis=0), covariance.sum(axis=0)))
+    assert mf.drift(log).cells[-1]["e_value"] == pytest.approx(drift.e_value(*cohorts), rel=1e-9)
 
 
 def test_scores_are_derivatives_of_the_marginal_likelihood() -> None:
@@ -116,6 +133,7 @@ def test_scores_are_derivatives_of_the_marginal_likelihood() -> None:
 
 def test_what_is_said_after_a_round_does_not_depend_on_later_rounds() -> None:
     log = log_with(-0.8, 30, 90, 40, seed=3)
+    log = later(log, [0, 0, 50, 70, *range(26)])
     first = log.rounds <= 61
     part = mf.StateLog(log.arm[first], log.rounds[first], log.states[first], log.actions[first])
     assert mf.drift(part).e_values == pytest.approx(mf.drift(log).e_values[:60], rel=1e-9)

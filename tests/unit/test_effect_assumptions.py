@@ -81,13 +81,13 @@ def test_a_cluster_by_hand() -> None:
 
 def test_clusters_of_one_arm_change_nothing() -> None:
     columns = made_columns(n_arms=40)
-    columns["features"] = {"own": columns["arms"].tolist(), "none": [""] * len(columns["arms"])}
+    columns["features"] = {"own": columns["arms"].tolist()}
     log = mf.StateLog(**columns)
     plain = mf.effect(log)
-    for name in ("own", "none"):
-        found = mf.effect(log, cluster=name)
-        assert repr(found.table()) == repr(plain.table())  # NaN is not equal to itself
-        assert found.missing.z == pytest.approx(plain.missing.z, rel=0.2)
+    found = mf.effect(log, cluster="own")
+    assert repr(found.table()) == repr(plain.table())  # NaN is not equal to itself
+    assert found.missing.z == pytest.approx(plain.missing.z, rel=0.2)
+    assert found.notes()[1].endswith("No two arms have the same own, so the intervals are those without clusters.")
 
 
 def test_clusters_widen_intervals_where_what_happens_is_shared_and_hardly_where_it_is_not() -> None:
@@ -121,10 +121,27 @@ def test_what_is_missing_by_chance_and_by_site_is_not_taken_for_a_difference() -
     assert by_sites.max() < 2.58
 
 
-@pytest.mark.parametrize(("cluster", "problem"), [("town", "cluster must be a feature of the arms, got 'town'")])
-def test_a_cluster_is_a_feature(cluster: str, problem: str) -> None:
+@pytest.mark.parametrize(
+    ("cluster", "problem"),
+    [
+        ("town", "cluster must be a feature of the arms, got 'town'"),
+        (["site"], r"cluster must be a feature of the arms, got \['site'\]"),
+        ("none", "cluster must say who is drawn with whom, but no arm has a value in the column none"),
+    ],
+)
+def test_a_cluster_is_a_feature_with_values(cluster: Any, problem: str) -> None:
     with pytest.raises(mf.InputError, match=problem):
-        mf.effect(site_log(), cluster=cluster)
+        mf.effect(site_log(none=[""] * 40), cluster=cluster)
+
+
+def test_it_is_said_who_has_no_cluster_and_which_clusters_were_divided() -> None:
+    """The value is lacking for 15 of 40 people; or districts are named, which cut across the sites that are drawn."""
+    site = site_log().features["site"]
+    some = ["" if k < 15 else name for k, name in enumerate(site)]
+    assert "5 clusters and 15 arms without a value, drawn " in mf.effect(site_log(some=some), cluster="some").notes()[1]
+    across = [f"district {k // 10}" for k in range(40)]
+    line = mf.effect(site_log(across=across), cluster="across").notes()[1]
+    assert "In 120 of their rounds only some of a cluster were drawn, and both numbers count them." in line
 
 
 # ---- arms that were drawn together
@@ -209,7 +226,6 @@ def with_missing(seed: int = 1, *, helps: bool = True) -> Effect:
 
 
 def known(found: Effect) -> EffectSensitivity:
-    assert found.sensitivity is not None
     return found.sensitivity
 
 
@@ -245,11 +261,18 @@ def test_it_is_what_its_formula_says_by_hand() -> None:
     assert found.tipping == pytest.approx({"worse": math.nan, "better": math.nan}, nan_ok=True)
 
 
-def test_without_anything_missing_there_is_nothing_to_say() -> None:
-    found = mf.effect(play(Settings(rounds=10), np.random.default_rng(1)).log())
-    assert found.sensitivity is None
-    assert not any("Not seen" in note for note in found.notes())
-    assert "States that were not observed" not in [section.heading for section in effect_page(found).sections]
+def test_without_anything_missing_the_line_says_so() -> None:
+    found = mf.effect(play(Settings(rounds=20), np.random.default_rng(1)).log())
+    rows = int(found.overall.rows[0])
+    assert (known(found).rows, known(found).missing) == (rows, 0)
+    assert known(found).bounds == (found.estimate, found.estimate)
+    assert known(found).outer == found.interval
+    assert known(found).tipping == {"worse": math.inf, "better": math.inf}
+    line = f"Not seen: nothing. The next states of all {rows} arm-rounds were observed"
+    assert found.notes()[-1].startswith(line)
+    (section,) = [each for each in effect_page(found).sections if each.heading == "States that were not observed"]
+    assert section.paragraphs == [found.notes()[-1]]
+    assert not section.tables
 
 
 def test_a_tipping_point_is_where_the_interval_reaches_nothing() -> None:
@@ -293,11 +316,21 @@ def test_the_line_always_stands_there_and_names_its_numbers() -> None:
     assert line in section.paragraphs
     (table,) = section.tables
     low, high = known(found).bounds
-    shift = known(found).shift(-1, 1)
-    assert table.cells[-1][0] == "100"
+    shift = known(found).shift(-0.5, 0.5)
+    assert table.cells[-1][0] == "50"
     assert table.cells[-1][1].startswith(f"{100 * (found.estimate + shift):+.1f}".replace("-", "−"))
-    assert abs(found.estimate + shift - low) < 0.02  # which is worked out anew, with what was predicted
+    assert (
+        abs(found.estimate + known(found).shift(-1, 1) - low) < 0.02
+    )  # which is worked out anew, with what was predicted
     assert abs(found.estimate + known(found).shift(1, -1) - high) < 0.02
+
+
+def test_before_there_is_an_interval_none_is_shown_for_other_differences() -> None:
+    found = mf.effect(play(Settings(n_arms=6, budget=2, rounds=8, missing=0.3), np.random.default_rng(1)).log())
+    assert math.isnan(found.interval[0])
+    assert "It is too early for a conclusion that they could change." in found.notes()[-1]
+    (section,) = [each for each in effect_page(found).sections if each.heading == "States that were not observed"]
+    assert all(cell.endswith(" (–)") for row in section.tables[0].cells for cell in row[1:])
 
 
 def test_the_shift_of_those_who_differed_is_what_the_effect_was_off_by() -> None:

@@ -13,7 +13,7 @@ import meritfair as mf
 from meritfair import InputError
 from meritfair.core.arrays import FloatArray
 from meritfair.model.counts import Counts
-from meritfair.model.improbable import _at, _like_none, _under, improbable
+from meritfair.model.improbable import _at, _like_none, _of_several, _under, improbable
 from meritfair.model.posterior import Prior
 
 GOOD, BAD = [[[2.0, 3.0], [4.0, 6.0]], [[1.0, 1.0], [2.0, 2.0]]], [[[5.0, 4.0], [3.0, 2.0]], [[1.0, 3.0], [1.0, 0.5]]]
@@ -40,7 +40,7 @@ def test_both_sides_are_probabilities_and_the_evidence_is_at_most_1_on_average(v
     assert (ways * prior) @ e_values <= 1 + 1e-12
 
 
-def played(arms: mf.Arms, rounds: int, seed: int, liar: bool = False) -> Counts:
+def played(arms: mf.Arms, rounds: int, seed: int, liars: int = 0) -> Counts:
     """Return what is reported of people who are called at random; the first may say good exactly after calls."""
     rng, N = np.random.default_rng(seed), arms.n_arms
     truth, states = np.zeros((2, N), np.int64)
@@ -49,7 +49,7 @@ def played(arms: mf.Arms, rounds: int, seed: int, liar: bool = False) -> Counts:
         actions = (rng.random(N) < 0.3).astype(np.int64)
         truth = (rng.random(N) < arms.transitions[np.arange(N), truth, actions]).astype(np.int64)
         after = truth.copy()
-        after[0] = actions[0] if liar else after[0]
+        after[:liars] = actions[:liars]
         visits[np.arange(N), states, actions] += 1
         good[np.arange(N), states, actions] += after
         states = after
@@ -60,10 +60,31 @@ def played(arms: mf.Arms, rounds: int, seed: int, liar: bool = False) -> Counts:
 def test_who_reports_good_exactly_after_calls_is_named_and_nobody_else(dataset: str) -> None:
     for seed in range(4):
         arms = getattr(mf.datasets, dataset)(n_arms=20, seed=seed)
-        found = improbable(played(arms, 80, seed, liar=True))
+        found = improbable(played(arms, 80, seed, liars=1))
         assert found.order.tolist() == [0]
         assert found.good_pulled[0] == found.pulled[0] > 0 == found.good_unpulled[0]
         assert [row["arm"] for row in found.rows(list("abcdefghijklmnopqrst"))] == ["a"]
+
+
+def test_two_who_report_alike_do_not_hide_each_other() -> None:
+    """With a class of their own in the prior, neither would be named."""
+    for seed in range(3):
+        found = improbable(played(mf.datasets.cpap(n_arms=20, seed=seed), 80, seed, liars=2))
+        assert sorted(found.order) == [0, 1]
+
+
+def test_a_class_needs_three_arms() -> None:
+    visits = np.full((12, 2, 2), 50)
+    good = np.full((12, 2, 2), 25)
+    good[:2], good[2:5] = 0, 50
+    prior = Prior(
+        [0.5, 0.2, 0.3], [np.full((2, 2), x) for x in (5.0, 0.5, 9.5)], [np.full((2, 2), x) for x in (5.0, 9.5, 0.5)]
+    )
+    kept = _of_several(prior, Counts(visits, good))
+    assert kept.weights == pytest.approx([0.625, 0.375])
+    assert kept.good[:, 0, 0].tolist() == [5.0, 9.5]
+    alone = Counts(visits[:2], good[:2])
+    assert _of_several(prior, alone) is prior  # else nothing would be left
 
 
 def test_who_is_only_well_more_often_is_not_named() -> None:
@@ -82,7 +103,7 @@ def test_honest_people_are_hardly_ever_named(dataset: str) -> None:
 
 
 def test_few_people_say_nothing_of_another_one() -> None:
-    counts = played(mf.datasets.cpap(n_arms=9, seed=1), 80, 1, liar=True)
+    counts = played(mf.datasets.cpap(n_arms=9, seed=1), 80, 1, liars=1)
     assert not improbable(counts).log_evidence.any()
 
 

@@ -71,13 +71,19 @@ def test_what_was_not_seen_is_counted_by_last_state_and_action() -> None:
     assert missing.tolist() == [[[0, 1], [0, 0]], [[0, 1], [0, 0]], [[0, 0], [0, 0]]]  # Bo left after round 2 of 4
 
 
-def test_a_fit_has_it_if_states_are_missing() -> None:
+def test_a_fit_of_a_log_has_it() -> None:
     programme = play(Settings(missing=0.2), np.random.default_rng(1))
     found = mf.fit(programme.log(), budget=4, method="delta")
     assert found.sensitivity is not None
     assert found.sensitivity.mean_benefit() == pytest.approx(found.assessment.benefit.mean())
     full = play(Settings(), np.random.default_rng(1)).log()
-    assert mf.fit(full, budget=4, method="delta").sensitivity is None
+    nothing = mf.fit(full, budget=4, method="delta").sensitivity
+    assert nothing is not None
+    assert nothing.bounds == (nothing.mean_benefit(), nothing.mean_benefit())
+    assert nothing.to_dict()["tipping"] is None
+    assert str(nothing).startswith(f"Not seen: nothing. All {full.transitions:,} next states were observed, so the")
+    single = mf.StateLog(["Ada"], [1], [1], [1])
+    assert mf.fit(single, budget=1, method="delta").sensitivity is None  # no next state was due
     assert mf.fit(full.counts, budget=4, method="delta").sensitivity is None
 
 

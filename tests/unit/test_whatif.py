@@ -349,15 +349,15 @@ def test_other_mistakes() -> None:
 def test_combinations() -> None:
     policies = ["merit-fair:estimate=mean,design=exact", "random"]
     log = lottery_log(rounds=20)
-    found = mf.whatif(log, policies, budget=[8, 10], floor=[0.0, 0.15], rounds=4, draws=20, merit="exponential:c=1")
+    found = mf.whatif(log, policies, budget=[8, 10], floor=[0.0, 0.15], rounds=8, draws=60, merit="exponential:c=5")
     assert [each.varied for each in found.asked[:2]] == [
-        {"floor": "0", "merit": "exponential:c=1"},
-        {"floor": "0.15", "merit": "exponential:c=1"},
+        {"floor": "0", "merit": "exponential:c=5"},
+        {"floor": "0.15", "merit": "exponential:c=5"},
     ]
     assert len(found.asked) == 2 * 2 + 2
     low, high = found.asked[0], found.asked[1]
     assert high.smallest_exposure > low.smallest_exposure
-    assert found.settings["merit"] == "exponential:c=1"
+    assert found.settings["merit"] == "exponential:c=5"
     assert axis_of(found) == "budget"
     assert [len(line.places) for line in lines_of(found, "floor")] == [2, 2]
 

@@ -17,7 +17,9 @@ from meritfair.core.language import speaking
 from meritfair.programme import Outcomes, People, Programme
 from meritfair.programme.ledger.heads import HEADER, KeptHead, short_code
 from meritfair.programme.users import Role
+from meritfair.programme.work import Work
 from meritfair.web.language import language_of
+from meritfair.web.pages.settings import part_facts
 from meritfair.web.rendering import number, signed
 from programme.clinics import Clinic, clinic
 from web.clients import TestClient, Web, serving
@@ -471,6 +473,31 @@ def test_an_export_is_made_and_downloaded(server: Server, tmp_path: Path) -> Non
 
 
 # ---- settings
+
+
+def test_how_far_accounts_may_be_off_is_said_as_it_is(tmp_path: Path) -> None:
+    """With less slack than an account has used, it is not "at most" that; a slack of 0.25 is not rounded."""
+    policy = "merit-fair:estimate=mean,design=exact,slack={}"
+    made = clinic(f"sqlite:///{tmp_path / 'programmes.db'}", policy=policy.format(2))
+
+    def said() -> str:
+        with made.programme.store.reading("calls") as session:
+            return str(part_facts(Work(session).state, 0)["facts"]["Slack"])
+
+    for _ in range(4):
+        made.play()
+    assert said() == "An account may be off by 2 draws at most, either way"
+    made.programme.change(policy=policy.format(0.25), reason="sooner", by="Ada")
+    assert said() == (
+        "An account may be off by 0.25 draws, either way; some are off by more, from a time with other settings"
+    )
+    while "some are" in said():
+        made.play()
+    assert said() == "An account may be off by 0.25 draws at most, either way"
+    made.programme.change(rules=mf.Rules(cooldown=1), reason="rest", by="Ada")
+    assert said().endswith("0.25 draws, either way; as rules keep people out of draws, it can be more")
+    made.programme.change(policy=policy.format("inf"), reason="any time", by="Ada")
+    assert said() == "There is no bound on accounts"
 
 
 def test_a_change_shows_what_it_would_do_and_needs_a_reason(server: Server) -> None:

@@ -237,7 +237,8 @@ def rounds_until_found(exposure: FloatArray, stake: FloatArray, alpha: float, pa
         middle = (low + high) / 2
         reached = _log_mean(np.exp(middle) * rates) >= goal
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    return np.where(high < 49, np.exp(high), np.inf)
+    found = np.where(high < 49, np.exp(high), np.inf)
+    return np.where(e < 1, found, math.log(0.5) / math.log1p(-part))  # at exposure 1 the first miss is decisive
 
 
 def shortfall_bounds(units: Histories, level: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -62,12 +62,16 @@ class Budget(NamedTuple):
         return None if error is None else (max(0.0, 1 - 3 * error), 1 + 3 * error)
 
     @property
-    def as_independent(self) -> bool:
-        """Whether the number drawn varies as that of independent draws does, and a fixed one would have shown."""
+    def within_chance(self) -> bool:
+        """Whether the variation is between these bounds. Looked at after every round, it is outside now and then."""
         if self.variation is None or self.by_chance is None:
             return False
-        low, high = self.by_chance
-        return self.uneven > 0 and 0 < low <= self.variation <= high
+        return self.by_chance[0] <= self.variation <= self.by_chance[1]
+
+    @property
+    def as_independent(self) -> bool:
+        """Whether the number drawn varies as that of independent draws does, and a fixed one would have shown."""
+        return self.uneven > 0 and self.within_chance and self.by_chance is not None and self.by_chance[0] > 0
 
 
 @dataclass(frozen=True)

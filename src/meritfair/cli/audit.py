@@ -148,6 +148,8 @@ def _facts(report: Audit) -> str:
         text += _as_independent(report)
     elif b.uneven:
         text += _not_equal(b.uneven, "the exposures do not sum to the number drawn", b.first_uneven)
+        if b.within_chance:
+            text += " That is in order if each arm was drawn by itself, which so few rounds cannot show: --independent."
     elif report.groups is not None and not report.fixed_budget:
         text += " If that number was fixed before each draw, --fixed-budget makes the test of groups more powerful."
     if b.uneven_due:
@@ -167,8 +169,8 @@ def _as_independent(report: Audit) -> str:
         f"That number varies {b.variation:.2f} times as much as with independent draws (variance; {low:.2f} to "
         f"{high:.2f} by chance)"
     )
-    if not low <= b.variation <= high:
-        return f" {varies}: the arms were not drawn independently, so --independent is wrong here."
+    if not b.within_chance:
+        return f" {varies}, which is rare at one look. If the arms were not drawn independently, omit --independent."
     if report.independent:
         return f" {varies}, as it should."
     more = " and makes the test of groups more powerful" if report.groups is not None else ""

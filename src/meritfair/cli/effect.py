@@ -103,7 +103,7 @@ def effect_values(found: Effect) -> dict[str, Any]:
         "overridden": found.overridden,
         "missing": found.missing._asdict(),
         "together": None if found.together is None else str(found.together),
-        "sensitivity": None if found.sensitivity is None else found.sensitivity.to_dict(),
+        "sensitivity": found.sensitivity.to_dict(),
     }
 
 

@@ -86,7 +86,10 @@ def whatif(
         str, options.text("--estimate", help="[cyan]pooled[/] or [cyan]mean[/], as for [cyan]fit[/].", panel=_HOW)
     ] = "pooled",
     extrapolate: Annotated[
-        bool, options.flag("--extrapolate", "Also answer by the model alone where the log cannot check it.", _HOW)
+        bool,
+        options.flag(
+            "--extrapolate", "Also answer by the model alone where the log cannot check it, or contradicts it.", _HOW
+        ),
     ] = False,
     seed: Annotated[int, options.whole("--seed", "-s", help="Seed of all random numbers.", panel=_HOW)] = 0,
     absent: options.AbsentOption = "unknown",
@@ -147,4 +150,4 @@ def _show(found: WhatIf) -> None:
         print_note(warning)
     print_note(note(found, hidden(found)))
     if any(not each.answered for each in found.asked):
-        say("--extrapolate answers by the model alone where the log cannot check it.")
+        say("--extrapolate answers by the model alone where the log cannot check it, or contradicts it.")

@@ -83,7 +83,7 @@ def effect(
     trial = trial_of(log, unit)
     rows = _Rows(trial, pseudo_outcomes(trial), alpha)
     length = _period_length(trial) if period is None else check_whole("period", period, 1)
-    overall, interval = rows.overall()
+    overall, found = rows.overall()
     return Effect(
         overall=overall,
         states=rows.table(STATES, trial.state),
@@ -94,11 +94,11 @@ def effect(
         overridden=trial.overridden,
         missing=trial.missing,
         together=drawn_together(log, unit),
-        sensitivity=sensitivity_of(trial, interval[1:], partial(_overall, alpha=alpha)),
+        sensitivity=sensitivity_of(trial, found, partial(_overall, alpha=alpha)),
         settings={
             "group": group,
             "cluster": cluster,
-            "clusters": None if cluster is None else len(np.unique(trial.unit[trial.used])),
+            **_cluster_counts(log, cluster, trial),
             "level": float(level),
             "period": length,
             "arms": log.n_arms,
@@ -123,7 +123,7 @@ def _overall(trial: Trial, alpha: float) -> tuple[float, float, float]:
 
 def _groups(log: StateLog, what: str, group: str) -> tuple[tuple[str, ...], IntArray]:
     """Return the values of a feature and which of them each arm has, in the order of the alphabet."""
-    values = log.features.get(group)
+    values = log.features.get(group) if isinstance(group, str) else None
     if values is None:
         known = f"the log was read with {', '.join(log.features)}" if log.features else "the log was read without any"
         raise InputError(f"{what} must be a feature of the arms, got {group!r}, but {known}: see read_log")
@@ -136,7 +136,24 @@ def _clusters(log: StateLog, cluster: str) -> IntArray:
     """Return which cluster each arm is of; without a value for it, one of its own."""
     names, member = _groups(log, "cluster", cluster)
     alone = np.array([not value for value in log.features[cluster]])
+    if alone.all():
+        raise InputError(f"cluster must say who is drawn with whom, but no arm has a value in the column {cluster}")
     return np.where(alone, len(names) + np.arange(log.n_arms), member)
+
+
+def _cluster_counts(log: StateLog, cluster: str | None, trial: Trial) -> dict[str, int | None]:
+    """Return the number of clusters, of arms without one, of arms in the largest, and of rounds that divided one."""
+    if cluster is None:
+        return dict.fromkeys(("clusters", "without_cluster", "largest_cluster", "divided"))
+    used = trial.used
+    arms, first = np.unique(trial.arm[used], return_index=True)
+    alone = sum(not log.features[cluster][arm] for arm in arms)
+    sizes = np.unique(trial.unit[used][first], return_counts=True)[1]
+    _, which, number = np.unique(trial.unit_round[used], return_inverse=True, return_counts=True)
+    drawn = np.bincount(which, trial.drawn[used])
+    divided = int(((drawn > 0) & (drawn < number)).sum())
+    counts = {"clusters": len(sizes) - alone, "without_cluster": alone, "largest_cluster": int(sizes.max())}
+    return {**counts, "divided": divided}
 
 
 def _period_length(trial: Trial) -> int:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from os import PathLike
 
+import numpy as np
+
 from meritfair.core.figures import evenly
 from meritfair.core.language import _, current
 from meritfair.core.pages import Drawing, Page, PageSection, PageTable, svg, write_page
 from meritfair.core.texts import printable
 from meritfair.effects.report import Effect, EffectTable, about_unseen, counted, needed, plain_difference, signed
-from meritfair.effects.sensitivity import EffectSensitivity
 
 _MOST_ROUNDS = 60
-_DIFFERENCES = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)  # of those who were not seen from those who were
+_DIFFERENCES = (0.05, 0.1, 0.2, 0.3, 0.5)  # of those who were not seen from those who were
 
 
 def write_effect_page(found: Effect, path: str | PathLike[str]) -> None:
@@ -64,9 +65,8 @@ def effect_page(found: Effect) -> Page:
         "arm-rounds used": f"{found.overall.rows[0]:,}",
         "plain difference of means": signed(found.difference),
     }
-    unseen = [] if found.sensitivity is None else [_not_seen(found, found.sensitivity)]
-    left_out = PageSection("What was left out", [note for note in found.notes() if note not in about_unseen(found)])
-    sections = (_shown(found), *unseen, _over_time(found), _how_to_read(found), left_out)
+    left_out = PageSection("What was left out", [note for note in found.notes() if note != about_unseen(found)])
+    sections = (_shown(found), _not_seen(found), _over_time(found), _how_to_read(found), left_out)
     return Page("Did it help?", str(found), numbers, sections, _made_with(found), found.warnings())
 
 
@@ -90,8 +90,11 @@ def _shown(found: Effect) -> PageSection:
     return PageSection("The effect of a pull", ["Effects are in percentage points."], drawing, tables, own)
 
 
-def _not_seen(found: Effect, known: EffectSensitivity) -> PageSection:
+def _not_seen(found: Effect) -> PageSection:
     """Return by how much the answer would change if those who were not seen had done worse or better."""
+    heading, known = "States that were not observed", found.sensitivity
+    if not known.missing:
+        return PageSection(heading, [about_unseen(found)])
     rows = [
         [f"{100 * d:.0f}", *(_with(found, known.shift(-way * d, way * d)) for way in (1, -1))] for d in _DIFFERENCES
     ]
@@ -101,12 +104,11 @@ def _not_seen(found: Effect, known: EffectSensitivity) -> PageSection:
         "those drawn did better,\nthe others worse",
     )
     table = PageTable("If those who were not seen had differed from those who were", headings, rows)
-    note = "The effect with its interval at any time. With 100 points, all who were not seen were bad, or good."
-    return PageSection("States that were not observed", about_unseen(found), None, [table], [note])
+    return PageSection(heading, [about_unseen(found)], None, [table], ["The effect with its interval at any time."])
 
 
 def _with(found: Effect, shift: float) -> str:
-    low, high = (min(1.0, max(-1.0, end + shift)) for end in found.interval)
+    low, high = (float(end) for end in np.clip(np.array(found.interval) + shift, -1.0, 1.0))
     return f"{signed(found.estimate + shift)} ({span(low, high)})"
 
 

@@ -120,8 +120,8 @@ class Effect:
         Whether outcomes are missing more often for those drawn.
     together : Together or None
         Which arms were drawn together though `cluster` does not say so; None if draws one by one explain the log.
-    sensitivity : EffectSensitivity or None
-        What the next states that were not observed could change; None if all were observed.
+    sensitivity : EffectSensitivity
+        What the next states that were not observed could change.
     settings : dict
         Level, group, cluster, period, size of the log and versions, as plain values.
     """
@@ -135,7 +135,7 @@ class Effect:
     overridden: int
     missing: Missing
     together: Together | None
-    sensitivity: EffectSensitivity | None
+    sensitivity: EffectSensitivity
     settings: dict[str, Any]
 
     @property
@@ -181,7 +181,7 @@ class Effect:
 
     def notes(self) -> list[str]:
         """Return what else a reader should know of the rows, and of those that are missing."""
-        return [*_about_rows(self), *_about_clusters(self), *_about_override(self), *about_unseen(self)]
+        return [*_about_rows(self), *_about_clusters(self), *_about_override(self), about_unseen(self)]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each part (overall, state, group and period) as plain values."""
@@ -328,13 +328,22 @@ def _about_clusters(found: Effect) -> list[str]:
     if cluster is None:
         return []
     drawn, others = int(found.overall.units_drawn[0]), int(found.overall.units_not_drawn[0])
-    number = int(found.settings["clusters"])
-    said = (
-        f"Arms with the same {cluster} count as drawn together: {several(number, 'cluster')}, drawn {drawn:,} times "
-        f"and {others:,} times not."
-    )
-    few = "With so few clusters the intervals are wide, and hold more often than they say."
-    return [f"{said} {few}" if 1 < number <= _FEW_CLUSTERS else said]
+    number, alone, divided = (int(found.settings[name]) for name in ("clusters", "without_cluster", "divided"))
+    those = several(number, "cluster") + (f" and {several(alone, 'arm')} without a value" if alone else "")
+    said = [
+        f"Arms with the same {cluster} count as drawn together: {those}, drawn {drawn:,} times and {others:,} times "
+        "not."
+    ]
+    if found.settings["largest_cluster"] == 1:
+        said.append(f"No two arms have the same {cluster}, so the intervals are those without clusters.")
+    elif 1 < number + alone <= _FEW_CLUSTERS:
+        said.append("With so few clusters the intervals are wide, and hold more often than they say.")
+    if divided:
+        said.append(
+            f"In {divided:,} of their rounds only some of a cluster were drawn, and both numbers count them. If each "
+            "arm was drawn by a chance of its own, no cluster has to be named, and intervals are narrower."
+        )
+    return [" ".join(said)]
 
 
 def _about_override(found: Effect) -> list[str]:
@@ -357,18 +366,21 @@ def _about_missing(found: Effect) -> list[str]:
     ]
 
 
-def about_unseen(found: Effect) -> list[str]:
-    """Return what next states that were not observed could change; nothing if all were observed."""
+def about_unseen(found: Effect) -> str:
+    """Return what next states that were not observed could change."""
     known = found.sensitivity
-    if known is None:
-        return []
+    if not known.missing:
+        return (
+            f"Not seen: nothing. The next states of all {several(known.rows, 'arm-round')} were observed, so the "
+            "effect does not depend on states that are missing."
+        )
     part = 100 * known.missing / known.rows
     said = (
         f"Not seen: the next state of {known.missing:,} of {several(known.rows, 'arm-round')} ({part:.0f} %), "
         f"{known.missing_drawn:,} of them drawn. The effect takes it that these were good as often as those that were "
         "seen, in the same state and after the same draw; no record can show that."
     )
-    return [f"{said} {_moved(found.estimate, known)} {_tips(known)} {_bounded(known)}"]
+    return f"{said} {_moved(found.estimate, known)} {_tips(known)} {_bounded(known)}"
 
 
 def _moved(estimate: float, known: EffectSensitivity) -> str:

@@ -134,17 +134,14 @@ class EffectSensitivity:
 
 
 def sensitivity_of(
-    trial: Trial, interval: tuple[float, float], solve: Callable[[Trial], tuple[float, float, float]]
-) -> EffectSensitivity | None:
-    """Return what the next states that were not observed could change; None if all were.
+    trial: Trial, found: tuple[float, float, float], solve: Callable[[Trial], tuple[float, float, float]]
+) -> EffectSensitivity:
+    """Return what the next states that were not observed could change.
 
-    `solve` returns of a trial the effect and its interval at any time.
+    `found` is the effect and its interval at any time, `solve` returns them of a trial.
     """
-    lost = trial.lost
-    if not lost.any():
-        return None
-    drawn = trial.drawn == 1
-    worst, best = (solve(_filled(trial, lost, good)) for good in (~drawn, drawn))
+    lost, drawn = trial.lost, trial.drawn == 1
+    worst, best = (solve(_filled(trial, lost, good)) if lost.any() else found for good in (~drawn, drawn))
     weight, good = _by_cell(trial, lost, trial.used)
     return EffectSensitivity(
         rows=int((lost | trial.used).sum()),
@@ -152,7 +149,7 @@ def sensitivity_of(
         missing_drawn=int((lost & drawn).sum()),
         good=good,
         weight=weight,
-        interval=interval,
+        interval=found[1:],
         bounds=(max(worst[0], -1.0), min(best[0], 1.0)),
         outer=(worst[1], best[2]),
     )

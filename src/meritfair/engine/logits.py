@@ -78,41 +78,61 @@ def new_room(gap: FloatArray) -> LogitRoom:
 
 @kernel
 def sweep(
-    chain: LogitChain, gaps: GapArrays, seen: FloatArray, room: LogitRoom, rng: WordArray, sweeps: int, alpha: float
+    chain: LogitChain,
+    gaps: GapArrays,
+    seen: FloatArray,
+    room: LogitRoom,
+    rng: WordArray,
+    arms: IntArray,
+    sweeps: int,
+    alpha: float,
 ) -> None:
-    """Move a chain on by that many sweeps, in place.
+    """Move the classes and these arms on by that many sweeps, in place.
 
     `seen` (N, 2, 4) are complete outcomes, `alpha` is the parameter of the Dirichlet distribution.
     """
     for _ in range(sweeps):
         for c in range(len(chain.means)):
-            number = _add_up(chain, c, room)
+            number = _add_up(chain, c, arms, room)
             _draw_covariance(chain, c, number, room, rng)
             _draw_mean(chain, c, number, room, rng)
             chain.log_weights[c] = math.log(max(draw_gamma(alpha + number, rng), _TINY))
-        for arm in range(len(seen)):
-            _fill(chain, arm, gaps, seen, room, rng)
-            c = _draw_class(chain, chain.coordinates[arm], room.first, rng)
-            chain.which[arm] = c
-            _slice(chain.filled[arm], chain.means[c], chain.factors[c], chain.coordinates[arm], room, rng)
+        for arm in arms:
+            _draw_arm(chain, arm, gaps, seen, room, rng)
         for c in range(len(chain.means)):
             for k in range(4):
-                _shift(chain, c, k, rng)
-                _stretch(chain, c, k, rng)
+                _shift(chain, c, k, arms, rng)
+                _stretch(chain, c, k, arms, rng)
+
+
+@kernel
+def move_arms(
+    chain: LogitChain,
+    gaps: GapArrays,
+    seen: FloatArray,
+    room: LogitRoom,
+    rng: WordArray,
+    arms: IntArray,
+    turns: int,
+) -> None:
+    """Move these arms on, with the classes as they are."""
+    for arm in arms:
+        for _ in range(turns):
+            _draw_arm(chain, arm, gaps, seen, room, rng)
 
 
 # ---- classes given arms
 
 
 @part
-def _add_up(chain: LogitChain, c: int, room: LogitRoom) -> float:
+def _add_up(chain: LogitChain, c: int, arms: IntArray, room: LogitRoom) -> float:
     """Set the sum of the coordinates of a class's arms, and the matrix of their inverse Wishart; return how many."""
     total, scatter, number = room.first, room.matrices[0], 0.0
     for i in range(4):
         total[i] = 0.0
         for j in range(4):
             scatter[i, j] = 2.0 * FREEDOM * chain.scales[c, i] if i == j else 0.0
-    for arm in range(len(chain.which)):
+    for arm in arms:
         if chain.which[arm] == c:
             number += 1.0
             for i in range(4):
@@ -219,6 +239,15 @@ def _square(half: FloatArray, product: FloatArray) -> None:
 
 
 @part
+def _draw_arm(chain: LogitChain, arm: int, gaps: GapArrays, seen: FloatArray, room: LogitRoom, rng: WordArray) -> None:
+    """Draw the states in an arm's gaps, its class and its coordinates."""
+    _fill(chain, arm, gaps, seen, room, rng)
+    c = _draw_class(chain, chain.coordinates[arm], room.first, rng)
+    chain.which[arm] = c
+    _slice(chain.filled[arm], chain.means[c], chain.factors[c], chain.coordinates[arm], room, rng)
+
+
+@part
 def _fill(chain: LogitChain, arm: int, gaps: GapArrays, seen: FloatArray, room: LogitRoom, rng: WordArray) -> None:
     """Set the outcomes of an arm, of which those in gaps are drawn."""
     u, filled = chain.coordinates[arm], chain.filled[arm]
@@ -297,25 +326,25 @@ def _of_cell(cell: int, logit: float, counts: FloatArray) -> float:
 
 
 @part
-def _shift(chain: LogitChain, c: int, k: int, rng: WordArray) -> None:
+def _shift(chain: LogitChain, c: int, k: int, arms: IntArray, rng: WordArray) -> None:
     """Move the mean of a coordinate, and all arms of the class with it."""
     mean = chain.means[c, k]
     step = _step(rng)
-    gain = (mean**2 - (mean + step) ** 2) / (2.0 * SPREAD**2) + _gain(chain, c, k, step, 1.0)
+    gain = (mean**2 - (mean + step) ** 2) / (2.0 * SPREAD**2) + _gain(chain, c, k, arms, step, 1.0)
     if math.log(open_uniform(rng)) < gain:
-        _move(chain, c, k, step, 1.0)
+        _move(chain, c, k, arms, step, 1.0)
         chain.means[c, k] = mean + step
 
 
 @part
-def _stretch(chain: LogitChain, c: int, k: int, rng: WordArray) -> None:
+def _stretch(chain: LogitChain, c: int, k: int, arms: IntArray, rng: WordArray) -> None:
     """Multiply the standard deviation of a coordinate, and how far all arms of the class are from its mean."""
     length = _step(rng)
     factor = math.exp(length)
     gain = -5.0 * length - FREEDOM * chain.scales[c, k] * chain.precisions[c, k, k] * (factor**-2.0 - 1.0)
-    gain += _gain(chain, c, k, 0.0, factor)
+    gain += _gain(chain, c, k, arms, 0.0, factor)
     if math.log(open_uniform(rng)) < gain:
-        _move(chain, c, k, 0.0, factor)
+        _move(chain, c, k, arms, 0.0, factor)
         for i in range(4):
             chain.factors[c, k, i] *= factor
             chain.precisions[c, k, i] /= factor
@@ -323,10 +352,10 @@ def _stretch(chain: LogitChain, c: int, k: int, rng: WordArray) -> None:
 
 
 @part
-def _gain(chain: LogitChain, c: int, k: int, step: float, factor: float) -> float:
+def _gain(chain: LogitChain, c: int, k: int, arms: IntArray, step: float, factor: float) -> float:
     """Return what the log-likelihood of a class's arms gains by a move of one coordinate."""
     state, gain = k // 2, 0.0
-    for arm in range(len(chain.which)):
+    for arm in arms:
         if chain.which[arm] == c:
             u, counts = chain.coordinates[arm], chain.filled[arm]
             moved = chain.means[c, k] + factor * (u[k] - chain.means[c, k]) + step
@@ -336,8 +365,8 @@ def _gain(chain: LogitChain, c: int, k: int, step: float, factor: float) -> floa
 
 
 @part
-def _move(chain: LogitChain, c: int, k: int, step: float, factor: float) -> None:
-    for arm in range(len(chain.which)):
+def _move(chain: LogitChain, c: int, k: int, arms: IntArray, step: float, factor: float) -> None:
+    for arm in arms:
         if chain.which[arm] == c:
             far = chain.coordinates[arm, k] - chain.means[c, k]
             chain.coordinates[arm, k] = chain.means[c, k] + factor * far + step

@@ -9,15 +9,16 @@ outcomes g, given its visits v, by state s and action a:
 
 Below, p is that of the prior. :math:`\tilde p` moves the means of the prior by normal effects of the arm on the log
 odds: of standard deviation 1 on all four probabilities, and ½ on those after a pull. So an arm that is well more or
-less often than the others, or whom a pull helps somewhat more, is not improbable. Above, q is the mean of three: that
-the four probabilities may be anything, that they depend on the action alone (both from Beta(½, ½)), and that outcomes
-are good after pulls and bad otherwise, with few exceptions (whose part is from Beta(½, 20)).
+less often than the others, or whom a pull helps somewhat more, is not improbable. Classes of the prior to which fewer
+than three of the other arms belong are left out: else two who report alike would hide each other. Above, q is the mean
+of three: that the four probabilities may be anything, that they depend on the action alone (both from Beta(½, ½)), and
+that outcomes are good after pulls and bad otherwise, with few exceptions (whose part is from Beta(½, 20)).
 
 Whatever has decided who was pulled, and whichever states are missing at random, cancels: both sides take only what came
 after a state and an action that were known. So E is at most 1 on average if the arm is drawn from the prior, and
 exceeds :math:`N / \alpha` with a probability of at most :math:`\alpha / N` (Markov). Arms are named if it does. Then
 the chance that any of N arms is named is at most :math:`\alpha`, up to the error of the prior, however their outcomes
-depend on each other.
+depend on each other. The prior does not know a kind to which only a few arms belong: they may be named.
 
 That outcomes are improbable says nothing of why: an arm may be of a kind of its own, a state may have been entered
 wrongly, or reported wrongly.
@@ -41,6 +42,7 @@ from meritfair.model.posterior import Prior, fit_prior, log_beta
 
 FEWEST = 10  # arms; fewer do not say what is to be expected of another one
 _FOLDS = 10
+_FEWEST_ALIKE = 2.5  # other arms that a class needs, each counted by how likely it belongs to it
 
 
 def _normal(values: FloatArray) -> FloatArray:
@@ -141,8 +143,16 @@ def _log_evidence(counts: Counts) -> FloatArray:
     fold = np.arange(N) % _FOLDS
     for each in range(_FOLDS):
         inside, outside = (Counts(counts.visits[at], counts.good[at]) for at in (fold == each, fold != each))
-        found[fold == each] = _like_none(inside) - _under(fit_prior(outside), inside)
+        found[fold == each] = _like_none(inside) - _under(_of_several(fit_prior(outside), outside), inside)
     return found
+
+
+def _of_several(prior: Prior, counts: Counts) -> Prior:
+    """Return a prior without the classes that rest on one or two of these arms."""
+    kept = prior.posterior(counts).weights.sum(axis=0) >= _FEWEST_ALIKE
+    if kept.all() or not kept.any():
+        return prior
+    return Prior(prior.weights[kept] / prior.weights[kept].sum(), prior.good[kept], prior.bad[kept])
 
 
 def _under(prior: Prior, counts: Counts) -> FloatArray:

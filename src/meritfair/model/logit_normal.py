@@ -34,10 +34,18 @@ drawn from known distributions:
         Q = n_c \Sigma_c^{-1} + 2.5^{-2} I, \\
     w \mid \cdot &\sim \text{Dirichlet}(1/C + n_1, \dots, 1/C + n_C) .
 
+**Many arms.** Classes that overlap merge only after about as many sweeps as there are arms. So each chain begins with
+100 arms and doubles them (Chopin 2002), another 100 in each chain. Classes are learned from at most 1,000 arms, chosen
+at random; each other arm is drawn given the classes and what was seen of it. Whether chains have converged is seen by
+`split_r_hat`: draw k is from chain k modulo `CHAINS`.
+
 References
 ----------
 A. Huang and M. P. Wand, "Simple marginally noninformative prior distributions for covariance matrices", Bayesian
 Analysis 8 (2013).
+N. Chopin, "A sequential particle filter method for static models", Biometrika 89 (2002).
+A. Vehtari, A. Gelman, D. Simpson, B. Carpenter and P.-C. Bürkner, "Rank-normalization, folding, and localization: An
+improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16 (2021), for the split form.
 J. Rousseau and K. Mengersen, "Asymptotic behaviour of the posterior distribution in overfitted mixture models",
 J. R. Statist. Soc. B 73 (2011), for the weights.
 """
@@ -51,19 +59,21 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from meritfair.core.arrays import FloatArray, WordArray
+from meritfair.core.arrays import FloatArray, IntArray, WordArray
 from meritfair.core.machine import available_cores
-from meritfair.engine.gaps import BAD, GOOD
-from meritfair.engine.logits import LogitChain, new_room, sweep
+from meritfair.engine.gaps import BAD, GOOD, GapArrays
+from meritfair.engine.logits import LogitChain, LogitRoom, move_arms, new_room, sweep
 from meritfair.engine.random import new_source
 from meritfair.model.counts import Counts
 from meritfair.model.gaps import Gaps, outcomes
 
 CLASSES = 4
 CHAINS = 4
-_BURN_IN = 300  # sweeps of each chain before its first draw
-_BETWEEN = 10  # sweeps from one draw to the next
-_MANY = 2_000  # arms, of which half the sweeps are enough
+_LEARNED = 1_000  # arms that classes are learned from, at most
+_FIRST, _FIRST_SWEEPS = 100, 400
+_STAGE_SWEEPS, _LAST_SWEEPS = 150, 300  # after each doubling, and with all arms
+_BETWEEN, _LEAST_BETWEEN, _WORK = 40, 20, 20_000  # sweeps from one draw to the next; fewer of more than 500 arms
+_TURNS, _FEW_TURNS = 30, 3  # of arms that are new, and of those that classes are not learned from
 
 
 def posterior_draws(
@@ -81,7 +91,7 @@ def posterior_draws(
         How many draws. They come from four chains in turn.
     seed : SeedSequence
     tell : callable
-        Is told how many sweeps are done, of how many.
+        Is told how much is done, of how much.
 
     Examples
     --------
@@ -95,19 +105,78 @@ def posterior_draws(
     >>> bool(np.all(abs(drawn[:, 0].mean(axis=0) - 0.5) < 0.05))
     True
     """
-    seen = outcomes(counts)
-    chains = [_Sampler.start(seen, gaps, each) for each in seed.spawn(CHAINS)]
-    part = 2 if counts.n_arms > _MANY else 1
-    burn_in, between = _BURN_IN // part, _BETWEEN // part
+    seen, of_gaps = outcomes(counts), gaps.arrays(counts.n_arms)
+    stages = _stages(min(counts.n_arms, _LEARNED))
+    learned = stages[-1][0]
+    between = min(_BETWEEN, max(_LEAST_BETWEEN, _WORK // learned))
+    of_arms, *of_chains = seed.spawn(1 + CHAINS)
+    order = np.random.default_rng(of_arms).permutation(counts.n_arms)
+    chains = [_Sampler.start(seen, of_gaps, new_room(gaps.room), order, learned, each) for each in of_chains]
+
+    def begin(chain: _Sampler) -> None:
+        before = 0
+        for number, sweeps in stages:
+            if before:
+                chain.move(before, number, _TURNS)
+            chain.learn(number, sweeps)
+            before = number
+        chain.move(learned, counts.n_arms, _TURNS)
+
+    def draw(chain: _Sampler) -> FloatArray:
+        chain.learn(learned, between)
+        chain.move(learned, counts.n_arms, _FEW_TURNS)
+        return chain.probabilities
+
     each = -(-size // CHAINS)
+    begins, total = sum(a * b for a, b in stages), sum(a * b for a, b in stages) + each * between * learned
     drawn = np.empty((each, CHAINS, counts.n_arms, 4))
     with ThreadPoolExecutor(min(CHAINS, available_cores()), thread_name_prefix="meritfair") as pool:
+        list(pool.map(begin, chains))
+        tell(begins, total)
         for k in range(each):
-            sweeps = [between + burn_in * (k == 0)] * CHAINS
-            for m, made in enumerate(pool.map(_Sampler.after, chains, sweeps)):
+            for m, made in enumerate(pool.map(draw, chains)):
                 drawn[k, m] = made
-            tell(burn_in + (k + 1) * between, burn_in + each * between)
+            tell(begins + (k + 1) * between * learned, total)
     return drawn.reshape(-1, counts.n_arms, 2, 2)[:size]
+
+
+def split_r_hat(values: FloatArray) -> float:
+    r"""Return how much more numbers differ between halves of chains than within: 1 after convergence.
+
+    .. math:: \hat R = \sqrt{\frac{n - 1}{n} + \frac{B}{W}} , where B is the variance of the means of the halves, W the
+        mean of their variances, and n how many numbers a half has.
+
+    Parameters
+    ----------
+    values : ndarray, shape (size,)
+        A number of each draw, in the order of `posterior_draws`.
+
+    Examples
+    --------
+    >>> round(split_r_hat(np.random.default_rng(1).normal(size=400)), 1)
+    1.0
+    >>> split_r_hat(np.arange(400.0)) > 2
+    True
+    """
+    chains = values[: len(values) // (2 * CHAINS) * 2 * CHAINS].reshape(-1, CHAINS)
+    halves = np.concatenate(np.split(chains, 2), axis=1)
+    within = float(halves.var(axis=0, ddof=1).mean())
+    between = float(halves.mean(axis=0).var(ddof=1))
+    return float(np.sqrt(1 - 1 / len(halves) + between / within)) if within > 0 else 1.0
+
+
+def _stages(arms: int) -> list[tuple[int, int]]:
+    """Return from how many arms classes are learned, one stage after another, and for how many sweeps.
+
+    Examples
+    --------
+    >>> _stages(50), _stages(300)
+    ([(50, 400), (50, 300)], [(100, 400), (200, 150), (300, 150), (300, 300)])
+    """
+    stages = [(min(_FIRST, arms), _FIRST_SWEEPS)]
+    while stages[-1][0] < arms:
+        stages.append((min(2 * stages[-1][0], arms), _STAGE_SWEEPS))
+    return [*stages, (arms, _LAST_SWEEPS)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,35 +185,56 @@ class _Sampler:
 
     chain: LogitChain
     seen: FloatArray  # (N, 2, 4), complete outcomes
-    gaps: Gaps
+    gaps: GapArrays
+    room: LogitRoom
     rng: WordArray
+    order: IntArray  # of arms; classes are learned from the first ones
 
     @classmethod
-    def start(cls, seen: FloatArray, gaps: Gaps, seed: np.random.SeedSequence) -> _Sampler:
-        """Return a chain at what was seen of each arm, in classes along a random direction."""
+    def start(
+        cls,
+        seen: FloatArray,
+        gaps: GapArrays,
+        room: LogitRoom,
+        order: IntArray,
+        learned: int,
+        seed: np.random.SeedSequence,
+    ) -> _Sampler:
+        """Return a chain at what was seen of each arm, in classes along a random direction.
+
+        Classes are learned from the first `learned` arms of `order`, in every chain, but in an order of its own.
+        """
         of_start, of_sweeps = seed.spawn(2)
+        rng = np.random.default_rng(of_start)
         coordinates = np.log(seen[:, GOOD] + 0.5) - np.log(seen[:, BAD] + 0.5)
         coordinates[:, 1::2] -= coordinates[:, ::2]
-        along = coordinates @ np.random.default_rng(of_start).normal(size=4)
+        along = coordinates @ rng.normal(size=4)
         which = np.argsort(np.argsort(along, kind="stable"), kind="stable") * CLASSES // len(seen)
-        means = np.tile(coordinates.mean(axis=0), (CLASSES, 1))
         square = np.tile(np.eye(4), (CLASSES, 1, 1))
         chain = LogitChain(
             coordinates,
             which,
             seen.copy(),
             np.zeros(CLASSES),
-            means,
+            np.tile(coordinates.mean(axis=0), (CLASSES, 1)),
             np.ones((CLASSES, 4)),
             square,
             square.copy(),
         )
-        return cls(chain, seen, gaps, new_source(of_sweeps))
+        own = np.r_[rng.permutation(order[:learned]), order[learned:]]
+        return cls(chain, seen, gaps, room, new_source(of_sweeps), own)
 
-    def after(self, sweeps: int) -> FloatArray:
-        """Return the probabilities of all arms that many sweeps later, shape (N, 4)."""
-        gaps, room = self.gaps.arrays(len(self.seen)), new_room(self.gaps.room)
-        sweep(self.chain, gaps, self.seen, room, self.rng, sweeps, 1 / CLASSES)
+    def learn(self, number: int, sweeps: int) -> None:
+        """Move the classes and the first arms on."""
+        sweep(self.chain, self.gaps, self.seen, self.room, self.rng, self.order[:number], sweeps, 1 / CLASSES)
+
+    def move(self, first: int, last: int, turns: int) -> None:
+        """Move some arms on, with the classes as they are."""
+        move_arms(self.chain, self.gaps, self.seen, self.room, self.rng, self.order[first:last], turns)
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """Those of all arms, shape (N, 4)."""
         logits = self.chain.coordinates.copy()
         logits[:, 1::2] += logits[:, ::2]
         return np.asarray(expit(logits))

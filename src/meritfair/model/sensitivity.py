@@ -106,6 +106,11 @@ class BenefitSensitivity:
     def __str__(self) -> str:
         now, (low, high) = self.mean_benefit(), self.bounds
         missing, visits = int(self.missing.sum()), int(self.visits.sum())
+        if not missing:
+            return (
+                f"Not seen: nothing. All {visits:,} next states were observed, so the mean benefit, {now:z.2f}, does "
+                "not depend on states that are missing."
+            )
         side = ("less", "more") if now > 0 else ("more", "less")
         one = (self.mean_benefit(pulled=-STEP), self.mean_benefit(not_pulled=STEP))
         if now <= 0:

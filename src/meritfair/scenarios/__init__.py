@@ -2,6 +2,7 @@
 
 from meritfair.scenarios.answer import Outlook, WhatIf
 from meritfair.scenarios.asking import whatif
+from meritfair.scenarios.assumptions import Assumption
 from meritfair.scenarios.checking import Check
 
-__all__ = ["Check", "Outlook", "WhatIf", "whatif"]
+__all__ = ["Assumption", "Check", "Outlook", "WhatIf", "whatif"]

@@ -16,6 +16,7 @@ from meritfair.core.storage import check_suffix
 from meritfair.core.tables import SUFFIXES as NUMBERS
 from meritfair.core.tables import TEXT_SUFFIXES, data_frame, write_table, write_text_table
 from meritfair.core.texts import several
+from meritfair.model.logit_normal import split_r_hat
 from meritfair.scenarios.assumptions import Assumption
 from meritfair.scenarios.checking import Check
 from meritfair.scenarios.playing import expected
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (*NUMBERS, *TEXT_SUFFIXES)
 VARIED = ("floor", "slack", "merit")
+MOST_R_HAT = 1.2
 _NOTHING = Interval(math.nan, math.nan, math.nan)
 
 
@@ -159,6 +161,13 @@ class WhatIf:
     def refused(self) -> bool:
         """Whether there is no answer to anything that was asked."""
         return not any(each.answered for each in self.asked)
+
+    @property
+    def r_hat(self) -> float:
+        """Split R-hat of the shares and differences: about 1 if there are enough draws (`MOST_R_HAT`)."""
+        base = self[self.against].draws
+        of_shares = [split_r_hat(each.draws) for each in self.outlooks]
+        return max([*of_shares, *(split_r_hat(each.draws - base) for each in self.outlooks)])
 
     def __getitem__(self, name: str) -> Outlook:
         found = {each.name: each for each in self.outlooks}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from meritfair.core.pages import Drawing, Page, PageSection, PageTable, svg
-from meritfair.scenarios.answer import Outlook, WhatIf
+from meritfair.scenarios.answer import MOST_R_HAT, Outlook, WhatIf
 from meritfair.scenarios.assumptions import ASSUMED
 from meritfair.scenarios.figure import axis_of
 from meritfair.scenarios.wording import cells, headings, lead, note
@@ -42,11 +42,16 @@ def page_of(found: WhatIf) -> Page:
 def warnings_of(found: WhatIf) -> list[str]:
     """Return what a reader must know before anything else."""
     said = []
-    for each in found.outlooks:
-        if each.check.refusal and each.answered and each.name != found.logged.name:
-            said.append(f"{each.name} rests on the model alone: {each.check.refusal}.")
-        elif each.check.refusal and each.name != found.logged.name:
-            said.append(f"No answer for {each.name}: {each.check.refusal}.")
+    refused = [each for each in found.asked if each.check.refusal]
+    for reason, answered in dict.fromkeys((each.check.refusal, each.answered) for each in refused):
+        names = [each.name for each in refused if (each.check.refusal, each.answered) == (reason, answered)]
+        which = "all that was asked" if len(names) == len(found.asked) > 1 else "; ".join(names)
+        said.append(f"{'By the model alone' if answered else 'No answer'} for {which}: {reason}.")
+    if found.r_hat > MOST_R_HAT:
+        said.append(
+            f"The draws have not converged (split R-hat {found.r_hat:.2f}, more than {MOST_R_HAT}), so intervals are "
+            f"not exact: take more draws, such as {4 * found.settings['draws']}."
+        )
     return said
 
 

@@ -144,7 +144,9 @@ def whatif(task: JobContext) -> JobResult:
     )
     names = [each.name for each in found.outlooks]
     rows = [{"name": name, **row} for name, row in zip(names, found.rows(), strict=True)]
-    return JobResult({"rows": rows, "people": found.n_arms, "rounds": found.rounds, "refused": found.refused})
+    contradicted = any(each.check.disagrees for each in found.asked)
+    about = {"people": found.n_arms, "rounds": found.rounds, "refused": found.refused, "contradicted": contradicted}
+    return JobResult({"rows": rows, **about})
 
 
 def _policies(task: JobContext, budgets: Sequence[int], people: int) -> dict[str, dict[int, Policy]]:

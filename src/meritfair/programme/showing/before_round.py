@@ -90,7 +90,9 @@ class BeforeRound:
         def bounds() -> MeritBounds:
             states = np.full(len(estimates.members), UNKNOWN)
             now = estimates.known.situation(self.state, "", place, estimates.members, states, budget)
-            return MeritBounds(lottery, now.entitled, budget, now.most_due)
+            criterion = estimates.part.policy.criterion
+            has_cap = criterion is not None and bool(np.min(criterion.cap) < 1)
+            return MeritBounds(lottery, now.entitled, budget, now.most_due, has_cap)
 
         return self._once(("bounds", place, budget, id(estimates)), bounds).at(estimates.place_of(number))
 

@@ -110,8 +110,9 @@ class Bound:
     Attributes
     ----------
     kind : str
-        ``none``, ``floor``, ``cap``, ``saturated``, or a rule: ``away``, ``cool-down``, ``warm-up``, ``once``; or
-        ``budget`` where nobody is drawn.
+        ``none``, ``floor``, ``cap``, ``saturated``; ``learning cap``, which leaves room to see how someone fares who is
+        not reached; or a rule: ``away``, ``cool-down``, ``warm-up``, ``once``, and ``cool-down share``, the most that a
+        cool-down allows; or ``budget`` where nobody is drawn.
     value : float or None
         The bound itself, where it is a number.
     """
@@ -131,10 +132,12 @@ class MeritBounds:
     budget : int
     most_due : float
         The most that rules allow anyone to be due.
+    has_cap : bool
+        Whether the settings have a cap; without one, caps below 1 are those to learn from.
     """
 
-    def __init__(self, lottery: Lottery, entitled: BoolArray, budget: int, most_due: float) -> None:
-        self._entitled, self._most_due = entitled, most_due
+    def __init__(self, lottery: Lottery, entitled: BoolArray, budget: int, most_due: float, has_cap: bool) -> None:
+        self._entitled, self._most_due, self._has_cap = entitled, most_due, has_cap
         self._everyone = _everyone_alike(lottery, int(entitled.sum()), budget, most_due)
         if self._everyone is None:
             self._among = lottery.among(entitled, budget, most_due)
@@ -148,21 +151,23 @@ class MeritBounds:
         own = int(self._entitled[:place].sum())
         floor, cap = (float(np.asarray(each)[own]) for each in (self._among.floor, self._among.cap))
         if self._shared.saturated[own] and (cap >= 1 or abs(self._alone[own] - cap) > _ALIKE):
-            return _highest(cap, self._most_due)
+            return _highest(cap, self._most_due, self._has_cap)
         return Bound("floor", floor) if self._shared.at_floor[own] and floor > 0 else Bound("none")
 
 
 def _everyone_alike(lottery: Lottery, people: int, budget: int, most_due: float) -> Bound | None:
     """Return the bound of everyone, None if it is not the same for all."""
     if people * most_due <= budget:
-        return _highest(most_due, most_due)
+        return _highest(most_due, most_due, has_cap=False)
     return Bound("none") if lottery.design == "sequential" else None
 
 
-def _highest(cap: float, most_due: float) -> Bound:
+def _highest(cap: float, most_due: float, has_cap: bool) -> Bound:
     if cap >= 1:
         return Bound("saturated", 1.0)
-    return Bound("cool-down share", cap) if cap == most_due else Bound("cap", cap)
+    if cap == most_due:
+        return Bound("cool-down share", cap)
+    return Bound("cap" if has_cap else "learning cap", cap)
 
 
 def _prior(known: Known) -> Prior:

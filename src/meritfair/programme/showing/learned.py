@@ -71,8 +71,8 @@ class Learned:
     groups : tuple of LearnedGroup
     classes : tuple of LearnedClass
         Those that were found, if the estimate is pooled.
-    sensitivity : BenefitSensitivity or None
-        What states that are not known could change of the mean; None if all are known.
+    sensitivity : BenefitSensitivity
+        What states that are not known could change of the mean.
     """
 
     part: str
@@ -81,14 +81,14 @@ class Learned:
     everyone: LearnedGroup
     groups: tuple[LearnedGroup, ...]
     classes: tuple[LearnedClass, ...]
-    sensitivity: BenefitSensitivity | None
+    sensitivity: BenefitSensitivity
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         groups = [vars(each) | {"quantiles": list(each.quantiles)} for each in (self.everyone, *self.groups)]
         classes = [dict(vars(each)) for each in self.classes]
-        unseen = None if self.sensitivity is None else self.sensitivity.to_dict()
-        return {**vars(self), "everyone": groups[0], "groups": groups[1:], "classes": classes, "sensitivity": unseen}
+        own = {"everyone": groups[0], "groups": groups[1:], "classes": classes}
+        return {**vars(self), **own, "sensitivity": self.sensitivity.to_dict()}
 
 
 def learned_of(
@@ -133,7 +133,7 @@ def _learned(
         everyone,
         tuple(by_group),
         classes,
-        unseen if unseen.missing.any() else None,
+        unseen,
     )
 
 

@@ -320,10 +320,15 @@ def _seen(history: History, rounds: tuple[PersonRound, ...], state: State) -> Se
 def _account(rounds: tuple[PersonRound, ...], state: State, part: int) -> Account:
     due, given = sum(each.due for each in rounds), sum(each.chance for each in rounds)
     slack, rules = state.settings.parts[part].slack, state.settings.rules.needs_accounts
-    everyone = state.account[state.part == part] / ONE
-    bounded = not rules and not np.isinf(slack) and bool((np.abs(everyone) <= slack + _NEAR).all())
+    bounded = not rules and not np.isinf(slack) and all_within(state, part)
     balance = rounds[-1].account if rounds else 0.0
     return Account(due, given, balance, None if np.isinf(slack) else slack, rules, bounded)
+
+
+def all_within(state: State, part: int) -> bool:
+    """Return whether every account of a part is within the slack that is in force."""
+    everyone = state.account[state.part == part] / ONE
+    return bool((np.abs(everyone) <= state.settings.parts[part].slack + _NEAR).all())
 
 
 def _wait(rounds: tuple[PersonRound, ...]) -> Wait:

@@ -25,7 +25,7 @@ _HOW_TO_READ = (
     "estimated to change for this person, compared with all others, between a floor and a cap that hold for everyone.",
     "Chance: with which probability the person was drawn. It may differ from what is due in a single round, so that "
     "calls come when they help most; the account keeps what is still owed. The slack says how large it may get, unless "
-    "rules keep people out of draws: then accounts can go beyond it for a time.",
+    "rules keep people out of draws, or it was larger before: then accounts can be beyond it for a time.",
     "Drawn: whether the lottery chose the person. Reached: whether the call took place.",
     "Each round is shown as it was known when it was drawn: the state is the last one that was known then. What was "
     "reported later, or corrected, is said in the last column.",

@@ -117,7 +117,7 @@ def _chance_words(last: PersonRound) -> str:
 def _timed(person: PersonReport, last: PersonRound) -> str:
     """Return why a chance was not what was due."""
     known, less = person.account, last.chance < last.due
-    if known.slack == 0:
+    if known.slack == 0 and known.rules:
         said = (
             _(
                 "That is less than the {due} that were due: rules keep people out of some draws, chances go first to "
@@ -316,7 +316,7 @@ def _due(person: PersonReport, draw: NextDraw) -> str:
         if draw.open
         else _("In round {round}, the next one, {who} is due a chance of {due}.")
     ).format(round=draw.round, who=person.id, due=percent(draw.due))
-    more = [_bound(draw.bound.kind)]
+    more = [_bound(draw)]
     if draw.budget:
         more.append(_("An equal share would be {share}.").format(share=percent(draw.equal)))
     if percent(draw.due) != percent(draw.chance) and not draw.open:
@@ -324,11 +324,17 @@ def _due(person: PersonReport, draw: NextDraw) -> str:
     return " ".join([said, *more])
 
 
-def _bound(kind: str) -> str:
+def _bound(draw: NextDraw) -> str:
+    """Return what decides how much is due."""
+    if draw.budget == 0:
+        return _("Nobody is drawn in it.")
+    if draw.bound.kind == "away" and draw.due > 0:
+        return _("They are away and cannot be drawn now; what they are due stays in the account.")
     said = {
-        "none": _("Neither floor nor cap changes that."),
-        "floor": _("By merit alone it would be less: the floor, which everyone is due, raises it to this."),
-        "cap": _("A cap limits it to this, so that it is also seen how they fare when they are not reached."),
+        "none": _("It is at neither floor nor cap."),
+        "floor": _("The floor, which everyone is due, keeps it from being less."),
+        "cap": _("The cap, which holds for everyone, keeps it from being more."),
+        "learning cap": _("A cap limits it to this, so that it is also seen how they fare when they are not reached."),
         "cool-down share": _("It cannot be more: with a cool-down nobody can be reached more often."),
         "saturated": _("It cannot be more."),
         "away": _("That is because they are away."),
@@ -337,9 +343,8 @@ def _bound(kind: str) -> str:
         ),
         "warm-up": _("They joined shortly before: newcomers wait for some rounds."),
         "once": _("They were reached already, and the rules allow that once."),
-        "budget": _("Nobody is drawn in it."),
     }
-    return said[kind]
+    return said[draw.bound.kind]
 
 
 def _seen(person: PersonReport) -> list[str]:

@@ -308,8 +308,7 @@ def _unseen(log: StateLog, names: Sequence[str]) -> tuple[IntArray, IntArray]:
 
 
 def _plain_effect(found: Effect) -> dict[str, Any]:
-    unseen = None if found.sensitivity is None else found.sensitivity.to_dict()
-    return {"verdict": str(found), "table": found.rows(), "sensitivity": unseen}
+    return {"verdict": str(found), "table": found.rows(), "sensitivity": found.sensitivity.to_dict()}
 
 
 def _one_slack(slack: FloatArray) -> float | None:

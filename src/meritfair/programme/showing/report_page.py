@@ -159,7 +159,8 @@ def _how_to_read() -> tuple[str, ...]:
         _(
             "Given and drawn differ by chance: somebody due 3 draws may well be drawn once or 6 times. Whether all of "
             "them together differ by more than chance is what the evidence says. Due and given differ on purpose, so "
-            "that calls come when they help most; an account keeps the difference, and the slack bounds it."
+            "that calls come when they help most; an account keeps the difference, and the slack bounds it, unless "
+            "rules keep people out of draws."
         ),
         _(
             "Drawn and reached differ because people could not be reached, and by overrides: somebody was reached "

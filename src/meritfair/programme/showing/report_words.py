@@ -136,7 +136,9 @@ def _beyond(report: ProgrammeReport, bound: str, largest: str) -> str:
         "{n} accounts of {everyone} left {bound}: {largest}.",
         number,
     ).format(n=whole(number), everyone=whole(everyone), bound=bound, largest=largest)
-    return f"{said} {_('Rules that keep people out of a draw can do that.')}" if report.settings.rules else said
+    if not report.settings.rules.needs_accounts:
+        return said
+    return f"{said} {_('Rules that keep people out of a draw can do that.')}"
 
 
 def overrides_words(report: ProgrammeReport) -> str:
@@ -383,14 +385,15 @@ def learned_words(report: ProgrammeReport) -> list[str]:
         half = {"low": points(known.quantiles[1]), "high": points(known.quantiles[3])}
         who = {"gain": whole(known.gain), "people": whole(known.people)}
         said.append(text.format(part=each.part, mean=points(known.mean), **half, **who))
-        if each.sensitivity is not None:
-            said.append(_unseen_benefit(each.sensitivity))
+        said.append(_unseen_benefit(each.sensitivity))
     return said
 
 
 def _unseen_benefit(known: BenefitSensitivity) -> str:
     """Return what states that are not known could change of the mean of the estimates."""
     visits, missing, mean = int(known.visits.sum()), int(known.missing.sum()), known.mean_benefit()
+    if not missing:
+        return _all_seen(visits)
     way = 1.0 if mean > 0 else -1.0
     moved = known.mean_benefit(-way * STEP), known.mean_benefit(0.0, way * STEP)
     values = {"step": whole(100 * STEP), "reached": points(moved[0]), "others": points(moved[1])}
@@ -419,6 +422,14 @@ def _unseen_benefit(known: BenefitSensitivity) -> str:
         ).format(low=points(known.bounds[0]), high=points(known.bounds[1])),
     ]
     return " ".join(said)
+
+
+def _all_seen(number: int) -> str:
+    said = _(
+        "The state after each of {rows} rounds of a person is known, so nothing here depends on states that are "
+        "missing."
+    )
+    return said.format(rows=whole(number))
 
 
 def effect_words(report: ProgrammeReport) -> str:
@@ -452,10 +463,12 @@ def effect_words(report: ProgrammeReport) -> str:
 
 
 def unseen_words(found: Effect | None) -> list[str]:
-    """Return what states that are not known could change of the effect; nothing if all are known."""
-    known = None if found is None else found.sensitivity
-    if found is None or known is None:
+    """Return what states that are not known could change of the effect, once there is one."""
+    if found is None:
         return []
+    known = found.sensitivity
+    if not known.missing:
+        return [_all_seen(known.rows)]
     part = percent(known.missing / known.rows)
     counts = {"missing": whole(known.missing), "rows": whole(known.rows), "drawn": whole(known.missing_drawn)}
     said = _(

@@ -379,7 +379,7 @@ class EffectOut(ResponseModel):
     head: str
     effect: dict[str, Any] | None = Field(
         description="null while that cannot be said; `no_effect` says why. Its `sensitivity` is what states that are "
-        "not known could change, null if all are known."
+        "not known could change."
     )
     no_effect: str
     learned: list[dict[str, Any]]

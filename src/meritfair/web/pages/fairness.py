@@ -183,7 +183,7 @@ def accounts_chart(found: dict[str, Any]) -> Chart:
         whole=False,
         note=_(
             "What was due less what was given. The dashed lines are the slack, which no account leaves unless rules "
-            "keep people out of draws."
+            "keep people out of draws, or the slack was larger before."
         ),
     )
 

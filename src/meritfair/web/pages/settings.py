@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -18,6 +19,9 @@ from meritfair.programme.reading import Snapshot
 from meritfair.programme.settings import Part, Settings
 from meritfair.programme.showing.change_preview import ChangePreview
 from meritfair.programme.showing.happenings import differences
+from meritfair.programme.showing.person import all_within
+from meritfair.programme.showing.wording import shortest
+from meritfair.programme.state import State
 from meritfair.web.access import Admin, Here, Viewer
 from meritfair.web.charts import Chart, Curve
 from meritfair.web.job_table import Job
@@ -156,7 +160,7 @@ def _show(here: Here, look: Snapshot, *, did: str = "", problem: str = "", statu
         "settings.html",
         status=status,
         look=look,
-        parts=[part_facts(each, look.settings.rules) for each in look.settings.parts],
+        parts=[part_facts(look.state, place) for place in range(len(look.settings.parts))],
         rules=rule_words(look.settings.rules),
         source=source_words(look.settings.source),
         changes=look.changes()[::-1],
@@ -221,22 +225,33 @@ def _whatif(here: Here, old: Settings, new: Settings, name: str) -> Job | None:
 # ---- words
 
 
-def part_facts(part: Part, rules: Rules) -> dict[str, Any]:
-    """Return the settings of a part under these rules, as a page shows them: words by what they are."""
+def part_facts(state: State, place: int) -> dict[str, Any]:
+    """Return the settings of a part, as a page shows them: words by what they are."""
+    part = state.settings.parts[place]
     facts = {_("Calls in a round"): budget_text(part.budget), _("Policy"): part.policy.name}
     if isinstance(part.policy, MeritFair):
         facts[_("Who gets more")] = _(
             "In proportion to merit, which follows from what a call is estimated to change for a person ({merit})"
         ).format(merit=str(part.policy.merit))
-        slack = (
-            _("An account may be off by {slack} draws, either way; as rules keep people out of draws, it can be more")
-            if rules.needs_accounts
-            else _("An account may be off by {slack} draws at most, either way")
-        )
-        facts[_("Slack")] = slack.format(slack=number(part.policy.slack, 1))
+        facts[_("Slack")] = _slack_words(state, place).format(slack=shortest(part.policy.slack))
     if part.policy.criterion is not None:
         facts[_("Floor")] = _("Everyone is due at least {part} of an equal share").format(part=percent(part.floor, 0))
     return {"name": part.name, "part": part, "facts": facts, "slack": slack_of(part)}
+
+
+def _slack_words(state: State, place: int) -> str:
+    """Return how far accounts of a part may be from even."""
+    if math.isinf(state.settings.parts[place].slack):
+        return _("There is no bound on accounts")
+    if state.settings.rules.needs_accounts:
+        return _(
+            "An account may be off by {slack} draws, either way; as rules keep people out of draws, it can be more"
+        )
+    if not all_within(state, place):
+        return _(
+            "An account may be off by {slack} draws, either way; some are off by more, from a time with other settings"
+        )
+    return _("An account may be off by {slack} draws at most, either way")
 
 
 def source_words(source: str) -> str:
