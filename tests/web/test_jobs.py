@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from meritfair.web.job_worker import Worker
 from meritfair.web.jobs import Jobs
 from meritfair.web.processes import STOPPED
 from meritfair.web.quota import QuotaError
+from meritfair.web.rendering import templates
 from meritfair.web.settings import ServerSettings
 from programme.clinics import Clinic, clinic
 
@@ -204,6 +206,25 @@ def test_a_whatif_answers_for_a_budget_as_it_does_alone(tmp_path: Path, change: 
     assert len(alone) == 1 + change
     assert rows([2, 10]) == alone
     assert rows([10, 3, 2]) == alone
+
+
+@pytest.mark.parametrize(
+    ("verdict", "contradicted", "words"),
+    [
+        ("refused", False, "too few of them fit what is asked"),
+        ("disagrees", True, "There is no answer, unless you ask for one that rests on the model alone"),
+        ("model alone", False, "too few to check this"),
+        ("model alone", True, "is a rough guide at most"),
+        ("agrees", False, ""),
+    ],
+)
+def test_a_whatif_says_why_there_is_no_answer(verdict: str, contradicted: bool, words: str) -> None:
+    refused = verdict in ("refused", "disagrees")
+    result = {"rows": [{"verdict": verdict}], "refused": refused, "contradicted": contradicted}
+    page = templates().get_template("parts/whatif.html")
+    shown = page.render(job=SimpleNamespace(result=result), draw=lambda chart: "", whatif_chart=lambda job: "")
+    assert words in shown
+    assert ("banner" in shown) == bool(words)
 
 
 def test_progress_can_be_seen_while_someone_works(asking: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,15 +128,16 @@ def posterior_draws(
         return chain.probabilities
 
     each = -(-size // CHAINS)
-    begins, total = sum(a * b for a, b in stages), sum(a * b for a, b in stages) + each * between * learned
+    begun = sum(number * sweeps for number, sweeps in stages)
+    total = begun + each * between * learned
     drawn = np.empty((each, CHAINS, counts.n_arms, 4))
     with ThreadPoolExecutor(min(CHAINS, available_cores()), thread_name_prefix="meritfair") as pool:
         list(pool.map(begin, chains))
-        tell(begins, total)
+        tell(begun, total)
         for k in range(each):
             for m, made in enumerate(pool.map(draw, chains)):
                 drawn[k, m] = made
-            tell(begins + (k + 1) * between * learned, total)
+            tell(begun + (k + 1) * between * learned, total)
     return drawn.reshape(-1, counts.n_arms, 2, 2)[:size]
 
 
