@@ -135,7 +135,7 @@ def _draw_lines(left: Axes, right: Axes, found: WhatIf, axis: str) -> None:
         place for line in lines for place, points in zip(line.places, line.points[0], strict=True) if points != points
     ]
     if refused:
-        left.plot(refused, np.zeros(len(refused)), "x", color="#888888", label="no answer: the log cannot check it")
+        left.plot(refused, np.zeros(len(refused)), "x", color="#888888", label="no answer")
     logged = 100 * vars(found.logged)[measure]
     if axis == "budget":
         right.plot(found.logged.budget, logged, "D", color=_LOGGED, markersize=6, label="as logged")
