@@ -159,11 +159,34 @@ def split_r_hat(values: FloatArray) -> float:
     >>> split_r_hat(np.arange(400.0)) > 2
     True
     """
-    chains = values[: len(values) // (2 * CHAINS) * 2 * CHAINS].reshape(-1, CHAINS)
-    halves = np.concatenate(np.split(chains, 2), axis=1)
-    within = float(halves.var(axis=0, ddof=1).mean())
-    between = float(halves.mean(axis=0).var(ddof=1))
+    halves = _halves(values)
+    within, between = float(halves.var(axis=0, ddof=1).mean()), float(halves.mean(axis=0).var(ddof=1))
     return float(np.sqrt(1 - 1 / len(halves) + between / within)) if within > 0 else 1.0
+
+
+def effective_draws(values: FloatArray) -> float:
+    """Return how many independent numbers would have a mean as precise as that of these, at most as many as these.
+
+    The means of the halves of chains tell how precise it is. Fewer than four numbers a chain are taken as independent.
+
+    Examples
+    --------
+    >>> effective_draws(np.random.default_rng(1).normal(size=400)) > 100
+    True
+    >>> bool(effective_draws(np.arange(400.0)) < 10)
+    True
+    """
+    if len(values) < 4 * CHAINS:
+        return float(len(values))
+    halves = _halves(values)
+    precise = float(halves.mean(axis=0).var(ddof=1)) / halves.shape[1]
+    return min(float(values.var(ddof=1)) / precise, float(len(values))) if precise > 0 else float(len(values))
+
+
+def _halves(values: FloatArray) -> FloatArray:
+    """Return the first and the second half of each chain, as columns."""
+    chains = values[: len(values) // (2 * CHAINS) * 2 * CHAINS].reshape(-1, CHAINS)
+    return np.concatenate(np.split(chains, 2), axis=1)
 
 
 def _stages(arms: int) -> list[tuple[int, int]]:

@@ -25,12 +25,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from meritfair.core.arrays import FloatArray, IntArray
 from meritfair.core.seeding import stream
 from meritfair.model.arms import Arms
 from meritfair.model.counts import Counts
 from meritfair.model.criterion import Criterion
+from meritfair.model.logit_normal import effective_draws
 from meritfair.policies.base import Policy
 from meritfair.scenarios.chains import Chains, Half
 from meritfair.scenarios.known import as_known
@@ -211,17 +213,16 @@ def expected(values: FloatArray, again: FloatArray) -> Interval:
     """Return the mean over draws with the 95 % interval that holds the expected value, of which draws have noise left.
 
     By the law of total variance the draws vary by what is not known of the chains, and by noise; two plays of the same
-    draw differ by noise alone.
+    draw differ by noise alone. The error of the mean comes on top of what is not known, and as draws from a sampler
+    depend on each other, there are effectively fewer of them, also for the degrees of freedom of Student's t.
 
     Examples
     --------
     >>> [round(x, 3) for x in expected(np.array([0.5, 0.6, 0.7]), np.array([0.5, 0.6]))]
-    [0.6, 0.374, 0.826]
+    [0.6, 0.103, 1.097]
     """
-    draws, noise = len(values), float(((values[: len(again)] - again) ** 2).mean() / 2)
-    spread = math.sqrt(max(float(values.var(ddof=1)) - noise, 0.0) + noise / draws)
-    return _around(float(values.mean()), spread * math.sqrt(1 + 1 / draws))
-
-
-def _around(mean: float, error: float) -> Interval:
-    return Interval(mean, mean - 1.96 * error, mean + 1.96 * error)
+    mean, variance, number = float(values.mean()), float(values.var(ddof=1)), effective_draws(values)
+    noise = float(((values[: len(again)] - again) ** 2).mean() / 2)
+    error = math.sqrt(max(variance - noise, 0.0) + variance / number)
+    width = float(stdtrit(max(number - 1, 1.0), 0.975)) * error
+    return Interval(mean, mean - width, mean + width)
