@@ -32,7 +32,7 @@ from meritfair.core.seeding import stream
 from meritfair.datasets.logs import StateLog
 from meritfair.scenarios.start import Start
 
-SIGNIFICANT = 3.5  # standard deviations; at most one log in five hundred is refused by chance
+SIGNIFICANT = 3.5  # standard deviations
 RELEVANT = 0.02
 _LOGS = 60  # that are simulated
 _FEWER, _MANY = 30, 200_000  # of a log with more rows
