@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from meritfair.core.errors import FileError, InputError, MissingExtraError
+from meritfair.core.machine import WORKER
 from meritfair.lab import cluster as module
 from meritfair.lab.cluster import ClusterError, WorkersDied, cluster
 from meritfair.lab.spec import Spec
@@ -253,6 +254,8 @@ class TestPlaying:
         with cluster("local:2") as executor:
             pids = set(executor.map(napping(), [0.3] * 6))
             assert executor.submit(os.getenv, "OMP_NUM_THREADS").result(SOON) == "1"
+            assert executor.submit(os.getenv, WORKER).result(SOON) == "1"
+        assert WORKER not in os.environ  # this process still says when it compiles
         assert len(pids) == 2
         until(lambda: not any(map(alive, pids)))
 

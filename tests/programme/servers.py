@@ -48,10 +48,10 @@ class Server:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def start(self) -> None:
-        self._run("pg_ctl", "start", "-w", "-t", "60", "-D", self.data, "-l", self.data.parent / "log")
+        self._run("pg_ctl", "start", "-w", "-t", "600", "-D", self.data, "-l", self.data.parent / "log")
 
     def stop(self, how: str = "fast") -> None:
-        self._run("pg_ctl", "stop", "-w", "-t", "60", "-m", how, "-D", self.data)
+        self._run("pg_ctl", "stop", "-w", "-t", "600", "-m", how, "-D", self.data)
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"

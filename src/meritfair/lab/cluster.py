@@ -201,7 +201,7 @@ def _client(place: int | str) -> Iterator[Any]:
     settings = {
         "distributed.deploy.lost-worker-timeout": "1 day",  # on a busy machine it takes time to start again
         "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
-        f"distributed.nanny.pre-spawn-environ.{WORKER}": "1",
+        f"distributed.nanny.environ.{WORKER}": "1",  # the other kind stays in this process, too
     }
     with (
         config.set(settings),
