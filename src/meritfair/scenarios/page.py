@@ -41,10 +41,11 @@ def page_of(found: WhatIf) -> Page:
 
 def warnings_of(found: WhatIf) -> list[str]:
     """Return what a reader must know before anything else."""
-    said = []
-    refused = [each for each in found.asked if each.check.refusal]
-    for reason, answered in dict.fromkeys((each.check.refusal, each.answered) for each in refused):
-        names = [each.name for each in refused if (each.check.refusal, each.answered) == (reason, answered)]
+    said, refused = [], dict[tuple[str, bool], list[str]]()
+    for each in found.asked:
+        if each.check.refusal:
+            refused.setdefault((each.check.refusal, each.answered), []).append(each.name)
+    for (reason, answered), names in refused.items():
         which = "all that was asked" if len(names) == len(found.asked) > 1 else "; ".join(names)
         said.append(f"{'By the model alone' if answered else 'No answer'} for {which}: {reason}.")
     if found.r_hat > MOST_R_HAT:

@@ -65,7 +65,8 @@ def hidden(found: WhatIf) -> set[str]:
 def narrow(found: WhatIf) -> tuple[list[str], list[list[str]]]:
     """Return headings and cells for a terminal: intervals in a second line, and fewer columns."""
     names, rows = headings(found), [[_in_lines(cell) for cell in row] for row in cells(found)]
-    shown = [i for i, name in enumerate(names) if name not in hidden(found)]
+    left_out = hidden(found)
+    shown = [i for i, name in enumerate(names) if name not in left_out]
     short = {"misplaced": "mis-\nplaced", "budget": "bud-\nget"}
     return [short.get(names[i], names[i]) for i in shown], [[row[i] for i in shown] for row in rows]
 
